@@ -1,0 +1,82 @@
+"""The votes: which components (Algorithm 2) and which samples are kept, and how suspicious each one is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.trimming import class_members, lowest
+from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
+
+
+def component_votes(
+    predictions: NDArray[np.integer], components: list[IndexArray], labels: LabelArray
+) -> BoolArray:
+    """Algorithm 2: True for each component that voters holding more than half of the samples get right.
+
+    Row ``i`` of ``predictions`` is what the model trained on ``components[i]`` says of every sample. A vote
+    weighs as much as the voter's component, and goes to the components on which its zero-one loss is under
+    one half.
+    """
+    sizes = np.array([len(component) for component in components])
+    supported = np.zeros(len(components))
+    for voter, row in enumerate(predictions):
+        for k, component in enumerate(components):
+            if np.count_nonzero(row[component] != labels[component]) < sizes[k] / 2:
+                supported[k] += sizes[voter]
+    result: BoolArray = supported > sizes.sum() / 2
+    return result
+
+
+def tally(predictions: NDArray[np.integer], *, n_classes: int) -> NDArray[np.int32]:
+    """How many of the voters (rows) give each sample (columns) each label: shape ``(n, n_classes)``."""
+    n_samples = predictions.shape[1]
+    counts = np.zeros((n_samples, n_classes), dtype=np.int32)
+    everyone = np.arange(n_samples)
+    for row in predictions:
+        counts[everyone, row] += 1
+    return counts
+
+
+def modal_votes(counts: NDArray[np.int32], *, rng: np.random.Generator) -> LabelArray:
+    """The label with the most votes for each sample; ties are drawn at random."""
+    best: LabelArray = counts.argmax(axis=1)
+    top = counts.max(axis=1)
+    tied = np.flatnonzero((counts == top[:, None]).sum(axis=1) > 1)
+    if len(tied):
+        lottery = np.where(counts[tied] == top[tied, None], rng.random((len(tied), counts.shape[1])), -1.0)
+        best[tied] = lottery.argmax(axis=1)
+    return best
+
+
+def lower_half_of_class(losses: FloatArray, labels: LabelArray, *, rng: np.random.Generator) -> BoolArray:
+    """True for the half of each class (rounded down) with the lowest loss; never for a loss that is not finite."""
+    ranked = np.where(np.isnan(losses), np.inf, losses)
+    chosen = np.zeros(len(labels), dtype=np.bool_)
+    for members in class_members(labels):
+        chosen[members[lowest(ranked[members], len(members) // 2, rng=rng)]] = True
+    return chosen
+
+
+def keep_by_mode_or_lower_half(
+    modal: LabelArray, losses: FloatArray, labels: LabelArray, *, rng: np.random.Generator
+) -> BoolArray:
+    """The paper's rule: the modal vote is the label, or the loss is in the lower half of the class."""
+    return (modal == labels) | lower_half_of_class(losses, labels, rng=rng)
+
+
+def keep_by_two_votes(modal: LabelArray, own_votes: NDArray[np.int32], labels: LabelArray) -> BoolArray:
+    """The authors' code: the modal vote is the label and it has more than one vote."""
+    result: BoolArray = (modal == labels) & (own_votes > 1)
+    return result
+
+
+def suspicion_from_losses(losses: NDArray[np.floating]) -> FloatArray:
+    """Mean probability that the voters (rows) give to any label but the sample's own: 0 trusted, 1 suspicious.
+
+    It joins how many voters are against the label with how sure they are. A loss of NaN counts as certain.
+    """
+    total = np.zeros(losses.shape[1])
+    for row in losses:
+        total += 1.0 - np.exp(-np.where(np.isnan(row), np.inf, row))
+    return np.clip(total / len(losses), 0.0, 1.0)

@@ -1,0 +1,155 @@
+"""Frozen, validated settings. Each names its symbol in the paper and where the paper states it.
+
+The sections meant are 1 (clustering), 2 (defense) and the appendix "Defense Setups and Hyperparameters" (H).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from unpoison.errors import InputError
+
+KeepRule: TypeAlias = Literal["mode-or-lower-half", "two-votes", "component"]
+
+
+@dataclass(frozen=True)
+class IsplSettings:
+    """ISPL and boosting. The defaults are the paper's for CIFAR-10."""
+
+    method: ClassVar[str] = "ispl"
+
+    rounds: int = 8
+    """Components a restart looks for (H: 8 on CIFAR-10, 4 on GTSRB)."""
+    restarts: int = 3
+    """Independent runs of ISPL whose weak learners vote together (H)."""
+    alpha: float = 0.25
+    """alpha, the expansion factor: the share of each class that a model is trained on (1.2, H)."""
+    momentum: float = 0.9
+    """eta, the smoothing of losses between iterations (Algorithm 1, H)."""
+    coverage: float = 0.96
+    """The share of all samples that the components of one restart hold together (H: 8 times 12%)."""
+    class_floor: float = 0.125
+    """The lowest-loss share of each class, as a multiple of ``class_floor_of``, that Trim always takes (H)."""
+    class_floor_of: Literal["target", "current"] = "target"
+    """``target``: the floor is class_floor * p (H). ``current``: class_floor * beta_t (the authors' code)."""
+    sampling: Literal["per-class", "binomial"] = "per-class"
+    """How Sample draws its alpha share (1.2: per class; the authors' code: binomial over all)."""
+    first_training: Literal["sample", "half-then-all"] = "sample"
+    """First training set of a round: Sample(S, alpha), or half in round 1 and all later (the authors' code)."""
+    first_epochs: int = 8
+    """Epochs of the first iteration, the warm-up (H)."""
+    epochs: int = 4
+    """Epochs of each later iteration (H)."""
+    weak_epochs: int = 40
+    """Epochs of a weak learner on its component (H)."""
+    min_steps: int = 0
+    """Fewest optimiser steps an iteration (twice that in the first); 0 leaves it to the epochs."""
+    weak_min_steps: int = 0
+    """Fewest optimiser steps of a weak learner."""
+    keep_rule: KeepRule = "mode-or-lower-half"
+    """The per-sample vote of the paper (H), that of the authors' code, or Algorithm 2 (components, 2.3)."""
+    self_training: bool = True
+    """Whether to end with self-training (H: yes on CIFAR-10, no on GTSRB)."""
+    self_training_updates: int = 20
+    """How often self-training updates its training set (H: 100 epochs, every 5)."""
+    self_training_interval: int = 5
+    """Epochs between two updates (H)."""
+    self_training_momentum: float = 0.8
+    """Smoothing of the agreement between model and label (H)."""
+
+    def __post_init__(self) -> None:
+        check_counts(
+            self, "rounds", "restarts", "first_epochs", "epochs", "weak_epochs", "self_training_updates",
+            "self_training_interval", least=1,
+        )  # fmt: skip
+        check_counts(self, "min_steps", "weak_min_steps", least=0)
+        check_shares(self, "alpha", "coverage", low_open=True)
+        check_shares(self, "class_floor")
+        check_shares(self, "momentum", "self_training_momentum", high_open=True)
+        check_choice(self, "class_floor_of", ("target", "current"))
+        check_choice(self, "sampling", ("per-class", "binomial"))
+        check_choice(self, "first_training", ("sample", "half-then-all"))
+        check_choice(self, "keep_rule", ("mode-or-lower-half", "two-votes", "component"))
+        check_choice(self, "self_training", (True, False))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for files."""
+        return {"method": self.method, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class OutOfSubsetSettings:
+    """Groups from co-movement, judged by models that trained without them (docs/method.md)."""
+
+    method: ClassVar[str] = "out-of-subset"
+
+    models: int = 60
+    """Models fitted to random alpha-subsets, each scored on the samples it did not see."""
+    alpha_low: float = 0.04
+    """The smallest alpha, the share of each class in a subset (1.2)."""
+    alpha_high: float = 0.10
+    """The largest alpha; the models' shares are spaced evenly on a logarithmic scale."""
+    judges: int = 8
+    """Models that train on half of what is in no candidate group, and judge the groups (2.3)."""
+    separation: float = 0.8
+    """Least between-group share of variance for a split to count as two kinds of data."""
+    agreement: float = 0.25
+    """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
+    belonging: float = 0.4
+    """Least share of the judges' other calls that must be as sure as for true members of the called class."""
+    epochs: int = 40
+    """Epochs of each model, for learners that train by epochs."""
+    min_steps: int = 200
+    """Fewest optimiser steps of each model, for learners that train by steps."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, "models", "judges", least=2)
+        check_counts(self, "epochs", least=1)
+        check_counts(self, "min_steps", least=0)
+        check_shares(self, "alpha_low", "alpha_high", low_open=True, high_open=True)
+        check_shares(self, "separation", "agreement", "belonging")
+        if self.alpha_low > self.alpha_high:
+            raise InputError(
+                f"The 'alpha_low' parameter of OutOfSubsetSettings must be at most alpha_high "
+                f"({self.alpha_high}). Got {self.alpha_low} instead."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for files."""
+        return {"method": self.method, **asdict(self)}
+
+
+Settings: TypeAlias = IsplSettings | OutOfSubsetSettings
+
+
+def check_counts(settings: object, *names: str, least: int) -> None:
+    """Refuse anything but a whole number of at least ``least``."""
+    for name in names:
+        value = getattr(settings, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            _refuse(settings, name, f"a whole number of at least {least}", value)
+
+
+def check_shares(settings: object, *names: str, low_open: bool = False, high_open: bool = False) -> None:
+    """Refuse anything but a number between 0 and 1, with the ends in or out."""
+    for name in names:
+        value = getattr(settings, name)
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        fits = fits and (value > 0 if low_open else value >= 0) and (value < 1 if high_open else value <= 1)
+        if not fits:
+            interval = f"{'(' if low_open else '['}0, 1{')' if high_open else ']'}"
+            _refuse(settings, name, f"a number in {interval}", value)
+
+
+def check_choice(settings: object, name: str, choices: tuple[object, ...]) -> None:
+    """Refuse anything but one of ``choices``."""
+    value = getattr(settings, name)
+    if value not in choices:
+        _refuse(settings, name, "one of " + ", ".join(repr(choice) for choice in choices), value)
+
+
+def _refuse(settings: object, name: str, wanted: str, value: object) -> None:
+    raise InputError(
+        f"The {name!r} parameter of {type(settings).__name__} must be {wanted}. Got {value!r} instead."
+    )

@@ -1,0 +1,50 @@
+"""What the method needs from a model: train on these samples, say how well those are explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from unpoison.core.result import Cost
+from unpoison.types import FloatArray, IndexArray, LabelArray
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a model says about some samples, in the order they were asked for."""
+
+    losses: FloatArray
+    """Cross-entropy of each sample's own label, natural logarithm; NaN and infinity count as the worst."""
+    predictions: LabelArray
+    """The label the model would give."""
+    confidences: FloatArray
+    """The probability it gives to that label."""
+
+
+class Learner(Protocol):
+    """A model over a fixed dataset, addressed by sample positions only."""
+
+    @property
+    def cost(self) -> Cost:
+        """Sample passes spent so far."""
+        ...
+
+    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0) -> None:
+        """Train on for ``epochs`` passes over ``indices``, from where the last call stopped.
+
+        Never fewer than ``min_steps`` optimiser steps: small subsets are not starved. A learner that cannot
+        continue (a random forest, say) refits from scratch instead.
+        """
+        ...
+
+    def assess(self, indices: IndexArray) -> Assessment:
+        """Losses and predictions for ``indices``."""
+        ...
+
+
+class LearnerFactory(Protocol):
+    """Makes a fresh, untrained learner. Must be picklable to run on worker processes."""
+
+    def __call__(self, seed: int) -> Learner:
+        """A learner whose every random choice follows from ``seed``."""
+        ...

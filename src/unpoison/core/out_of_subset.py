@@ -1,0 +1,235 @@
+"""The out-of-subset method: groups by co-movement, judged by models that trained without them.
+
+The paper's two steps, clustering (section 1) and a vote by outsiders (section 2.3), with the expansion error
+measured directly: many models on small random subsets, each looked at only where it did not train.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.boosting import modal_votes
+from unpoison.core.comovement import movements, split_in_two
+from unpoison.core.config import OutOfSubsetSettings
+from unpoison.core.learner import LearnerFactory
+from unpoison.core.result import Group, Sanitization
+from unpoison.core.sampling import sample_per_class
+from unpoison.core.tasks import Workshop, cost_array
+from unpoison.core.trimming import class_members
+from unpoison.seeds import Seeds
+from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
+
+SMALLEST_GROUP = 3
+"""Fewer samples than this are not a group: one odd sample always moves with itself."""
+
+
+@dataclass(frozen=True)
+class FitTask:
+    """Train one model on ``indices`` and score every sample."""
+
+    factory: LearnerFactory
+    labels: LabelArray
+    indices: IndexArray
+    settings: OutOfSubsetSettings
+    seed: int
+
+    def __call__(self) -> Arrays:
+        """Losses and predictions of all samples."""
+        learner = self.factory(self.seed)
+        learner.fit(self.indices, epochs=self.settings.epochs, min_steps=self.settings.min_steps)
+        assessment = learner.assess(np.arange(len(self.labels)))
+        return {
+            "losses": assessment.losses.astype(np.float32),
+            "predictions": assessment.predictions.astype(np.int32),
+            "confidences": assessment.confidences.astype(np.float32),
+            "cost": cost_array(learner.cost),
+        }
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """Split every class in two along the common movement of its samples."""
+
+    losses: NDArray[np.float32]
+    seen: NDArray[np.bool_]
+    labels: LabelArray
+    least_separation: float
+
+    def __call__(self) -> Arrays:
+        """``component`` is 0 for the bulk, g for group g, -g for its halo; ``separation`` has a number a group."""
+        component = np.zeros(len(self.labels), dtype=np.int64)
+        separations: list[float] = []
+        for members in class_members(self.labels):
+            split = split_in_two(movements(self.losses[:, members], self.seen[:, members]))
+            # a group that could not be removed anyhow stays with the bulk, for the judges to learn from
+            if split.separation >= self.least_separation and split.group.sum() >= SMALLEST_GROUP:
+                separations.append(split.separation)
+                component[members[split.group]] = len(separations)
+                component[members[split.halo]] = -len(separations)
+        return {
+            "component": component,
+            "separation": np.array(separations, dtype=np.float64),
+            "cost": np.zeros(2, dtype=np.int64),
+        }
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """What models say of all samples (models by samples), and which samples each trained on."""
+
+    losses: NDArray[np.float32]
+    predictions: NDArray[np.int32]
+    confidences: NDArray[np.float32]
+    seen: NDArray[np.bool_]
+
+
+def clean_out_of_subset(
+    labels: LabelArray,
+    factory: LearnerFactory,
+    settings: OutOfSubsetSettings,
+    *,
+    seeds: Seeds,
+    workshop: Workshop,
+) -> Sanitization:
+    """Run the whole method on the samples behind ``labels``."""
+    workshop.begin("models on random subsets", settings.models)
+    subsets = _random_subsets(labels, settings, seeds)
+    models = _fit_all("subset", subsets, labels, factory, settings, seeds, workshop)
+    workshop.begin("groups", 1)
+    task = GroupTask(models.losses, models.seen, labels, settings.separation)
+    grouping = workshop.run({"groups": task})["groups"]
+    component = grouping["component"].astype(np.int64)
+
+    workshop.begin("judges", settings.judges)
+    halves = _judge_subsets(labels, component, settings, seeds)
+    judges = _fit_all("judge", halves, labels, factory, settings, seeds, workshop)
+    suspicion, predicted = _outside_opinion(judges, labels, seeds)
+    separations = grouping["separation"].astype(np.float64)
+    groups, keep = _judge_groups(component, separations, judges, predicted, labels, settings)
+    return Sanitization(
+        keep=keep,
+        suspicion=suspicion,
+        predicted=predicted,
+        components=np.maximum(component, 0)[None, :],
+        cost=workshop.cost,
+        groups=groups,
+    )
+
+
+def _random_subsets(labels: LabelArray, settings: OutOfSubsetSettings, seeds: Seeds) -> list[IndexArray]:
+    everyone = np.arange(len(labels))
+    shares = np.geomspace(settings.alpha_low, settings.alpha_high, settings.models)
+    return [
+        sample_per_class(everyone, labels, alpha=float(alpha), rng=seeds.stream("subset", m))
+        for m, alpha in enumerate(shares)
+    ]
+
+
+def _judge_subsets(
+    labels: LabelArray, component: IndexArray, settings: OutOfSubsetSettings, seeds: Seeds
+) -> list[IndexArray]:
+    """Halves of the bulk, in complementary pairs: every sample is unseen by at least half of the judges."""
+    bulk = np.flatnonzero(component == 0)
+    halves: list[IndexArray] = []
+    for pair in range((settings.judges + 1) // 2):
+        half = sample_per_class(bulk, labels, alpha=0.5, rng=seeds.stream("judges", pair))
+        halves += [half, np.setdiff1d(bulk, half, assume_unique=True)]
+    return halves[: settings.judges]
+
+
+def _fit_all(
+    kind: str,
+    subsets: list[IndexArray],
+    labels: LabelArray,
+    factory: LearnerFactory,
+    settings: OutOfSubsetSettings,
+    seeds: Seeds,
+    workshop: Workshop,
+) -> Opinions:
+    tasks = {
+        f"{kind}-{m:03d}": FitTask(factory, labels, indices, settings, seeds.integer(kind, m))
+        for m, indices in enumerate(subsets)
+    }
+    results: list[dict[str, Any]] = list(workshop.run(tasks).values())
+    seen = np.zeros((len(subsets), len(labels)), dtype=np.bool_)
+    for m, indices in enumerate(subsets):
+        seen[m, indices] = True
+    return Opinions(
+        losses=np.stack([result["losses"] for result in results]),
+        predictions=np.stack([result["predictions"] for result in results]),
+        confidences=np.stack([result["confidences"] for result in results]),
+        seen=seen,
+    )
+
+
+def _outside_opinion(judges: Opinions, labels: LabelArray, seeds: Seeds) -> tuple[FloatArray, LabelArray]:
+    """Suspicion and voted label of each sample, by the judges that did not train on it."""
+    suspicion = np.zeros(len(labels))
+    counts = np.zeros((len(labels), int(labels.max()) + 1), dtype=np.int32)
+    for losses, predictions, seen in zip(judges.losses, judges.predictions, judges.seen, strict=True):
+        asked = np.flatnonzero(~seen)
+        own = losses[asked].astype(np.float64)
+        suspicion[asked] += 1.0 - np.exp(-np.where(np.isnan(own), np.inf, own))
+        counts[asked, predictions[asked]] += 1
+    suspicion /= np.maximum((~judges.seen).sum(axis=0), 1)
+    return np.clip(suspicion, 0.0, 1.0), modal_votes(counts, rng=seeds.stream("ties"))
+
+
+def _judge_groups(
+    component: IndexArray,
+    separations: FloatArray,
+    judges: Opinions,
+    predicted: LabelArray,
+    labels: LabelArray,
+    settings: OutOfSubsetSettings,
+) -> tuple[tuple[Group, ...], NDArray[np.bool_]]:
+    """Algorithm 2 for groups: remove those that outsiders do not agree with and would place elsewhere.
+
+    A group's halo goes with it, but only those samples that the outsiders place elsewhere too.
+    """
+    keep = np.ones(len(labels), dtype=np.bool_)
+    groups: list[Group] = []
+    at_home = _usual_confidence(judges, labels, component == 0)
+    for number, separation in enumerate(separations.tolist(), start=1):
+        members = np.flatnonzero(component == number)
+        label = int(labels[members[0]])
+        evidence = {"separation": separation, **_testimony(judges, members, label, at_home)}
+        removed = evidence["agreement"] <= settings.agreement and evidence["belonging"] >= settings.belonging
+        if removed:
+            keep[members] = False
+            halo = np.flatnonzero(component == -number)
+            keep[halo[predicted[halo] != label]] = False
+        called = int(np.bincount(predicted[members]).argmax())
+        groups.append(Group(label, len(members), removed, called, evidence))
+    return tuple(groups), keep
+
+
+def _usual_confidence(judges: Opinions, labels: LabelArray, bulk: NDArray[np.bool_]) -> FloatArray:
+    """Judges by classes: the confidence that 90% of a class's own unseen, rightly called samples exceed."""
+    n_classes = int(labels.max()) + 1
+    usual = np.full((len(judges.losses), n_classes), np.inf)
+    for j in range(len(usual)):
+        right = np.flatnonzero(bulk & ~judges.seen[j] & (judges.predictions[j] == labels))
+        for members in class_members(labels[right]):
+            own = right[members]
+            usual[j, labels[own[0]]] = np.quantile(judges.confidences[j, own], 0.1)
+    return usual
+
+
+def _testimony(judges: Opinions, members: IndexArray, label: int, at_home: FloatArray) -> dict[str, float]:
+    """How far the judges agree with a group's label, and how surely they place its members elsewhere."""
+    calls = judges.predictions[:, members]
+    elsewhere = calls != label
+    n_elsewhere = int(elsewhere.sum())
+    usual = np.take_along_axis(at_home, calls, axis=1)
+    sure = elsewhere & (judges.confidences[:, members] >= usual)
+    most_called = int(np.bincount(calls[elsewhere]).max()) if n_elsewhere else 0
+    return {
+        "agreement": 1.0 - n_elsewhere / calls.size,
+        "belonging": int(sure.sum()) / max(n_elsewhere, 1),
+        "consensus": most_called / calls.size,
+    }

@@ -1,0 +1,244 @@
+"""From labels and a learner to a decision: dispatches on the settings, runs restarts and rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.boosting import (
+    component_votes,
+    keep_by_mode_or_lower_half,
+    keep_by_two_votes,
+    modal_votes,
+    suspicion_from_losses,
+    tally,
+)
+from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
+from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.ispl import find_component
+from unpoison.core.learner import LearnerFactory
+from unpoison.core.out_of_subset import clean_out_of_subset
+from unpoison.core.result import Group, Sanitization
+from unpoison.core.self_training import recover
+from unpoison.core.tasks import Runner, Task, Workshop, cost_array, run_serially
+from unpoison.events import Listener, ignore
+from unpoison.seeds import Seeds
+from unpoison.types import Arrays, BoolArray, IndexArray, LabelArray
+
+TALLY_CELLS = 50_000_000
+"""Votes are counted in blocks of at most this many samples times classes, to bound memory."""
+
+
+def sanitize(
+    labels: LabelArray,
+    factory: LearnerFactory,
+    settings: Settings,
+    *,
+    seed: int,
+    runner: Runner = run_serially,
+    checkpoints: Checkpoints | None = None,
+    listener: Listener = ignore,
+) -> Sanitization:
+    """Decide which samples to keep. The same arguments give the same result, bit for bit.
+
+    ``runner`` and ``checkpoints`` change where and when work happens, never its outcome.
+    """
+    workshop = Workshop(runner=runner, checkpoints=checkpoints or NoCheckpoints(), listener=listener)
+    seeds = Seeds(seed).within(settings.method)
+    if isinstance(settings, OutOfSubsetSettings):
+        return clean_out_of_subset(labels, factory, settings, seeds=seeds, workshop=workshop)
+    return clean_by_ispl(labels, factory, settings, seeds=seeds, workshop=workshop)
+
+
+@dataclass(frozen=True)
+class RoundTask:
+    """Algorithm 1 on what is still active: finds one component."""
+
+    factory: LearnerFactory
+    labels: LabelArray
+    active: IndexArray
+    settings: IsplSettings
+    round_number: int
+    seeds: Seeds
+
+    def __call__(self) -> Arrays:
+        """The component's samples."""
+        learner = self.factory(self.seeds.integer("learner"))
+        component = find_component(
+            learner,
+            self.active,
+            self.labels,
+            settings=self.settings,
+            round_number=self.round_number,
+            seeds=self.seeds,
+        )
+        return {"component": component, "cost": cost_array(learner.cost)}
+
+
+@dataclass(frozen=True)
+class VoterTask:
+    """Fit a weak learner to one component; keep what it says of every sample, drop the model."""
+
+    factory: LearnerFactory
+    labels: LabelArray
+    component: IndexArray
+    settings: IsplSettings
+    seeds: Seeds
+
+    def __call__(self) -> Arrays:
+        """One row of predictions and losses."""
+        learner = self.factory(self.seeds.integer("voter"))
+        learner.fit(
+            self.component, epochs=self.settings.weak_epochs, min_steps=self.settings.weak_min_steps
+        )
+        assessment = learner.assess(np.arange(len(self.labels)))
+        return {
+            "predictions": assessment.predictions.astype(np.int32),
+            "losses": assessment.losses.astype(np.float32),
+            "cost": cost_array(learner.cost),
+        }
+
+
+@dataclass(frozen=True)
+class SelfTrainingTask:
+    """Take back clean samples that the vote lost."""
+
+    factory: LearnerFactory
+    labels: LabelArray
+    keep: BoolArray
+    settings: IsplSettings
+    seeds: Seeds
+
+    def __call__(self) -> Arrays:
+        """The keep mask after self-training."""
+        learner = self.factory(self.seeds.integer("learner"))
+        keep = recover(learner, self.keep, self.labels, settings=self.settings)
+        return {"keep": keep, "cost": cost_array(learner.cost)}
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The weak learners' rows, and the component each was fitted to."""
+
+    predictions: NDArray[np.int32]
+    losses: NDArray[np.float32]
+    fitted_to: list[IndexArray]
+
+
+def clean_by_ispl(
+    labels: LabelArray,
+    factory: LearnerFactory,
+    settings: IsplSettings,
+    *,
+    seeds: Seeds,
+    workshop: Workshop,
+) -> Sanitization:
+    """The paper's defense: components by ISPL, weak learners, votes, self-training."""
+    components, votes = _components_and_votes(labels, factory, settings, seeds, workshop)
+    n_classes = int(labels.max()) + 1
+    modal, support, keep = _vote_on_samples(votes, labels, settings, seeds, n_classes)
+    if settings.keep_rule == "component":
+        keep = _keep_by_component(components, votes, labels)
+    if settings.self_training:
+        workshop.begin("self-training", 1)
+        task = SelfTrainingTask(factory, labels, keep, settings, seeds.within("self-training"))
+        keep = workshop.run({"self-training": task})["self-training"]["keep"].astype(np.bool_)
+    return Sanitization(
+        keep=keep,
+        suspicion=suspicion_from_losses(votes.losses),
+        predicted=modal,
+        components=components,
+        cost=workshop.cost,
+        groups=_removed_by_class(keep, modal, support, labels, n_classes),
+    )
+
+
+def _components_and_votes(
+    labels: LabelArray, factory: LearnerFactory, settings: IsplSettings, seeds: Seeds, workshop: Workshop
+) -> tuple[NDArray[np.int64], Votes]:
+    """Rounds of one restart are a chain; restarts, and the voters of finished rounds, run beside it."""
+    n, restarts, rounds = len(labels), settings.restarts, settings.rounds
+    components = np.full((restarts, n), -1, dtype=np.int64)
+    found: dict[str, IndexArray] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    workshop.begin("components and voters", 2 * restarts * rounds)
+    waiting: dict[str, Task] = {}
+    for number in range(rounds + 1):
+        tasks, waiting = dict(waiting), {}
+        for r in range(restarts):
+            active = np.flatnonzero(components[r] == -1)
+            if number < rounds and len(active):
+                tasks[f"restart-{r}-round-{number}"] = RoundTask(
+                    factory, labels, active, settings, number, seeds.within("restart", r, "round", number)
+                )
+        for name, result in workshop.run(tasks).items():
+            if "-voter-" in name:
+                rows[name] = result
+                continue
+            r, component = int(name.split("-")[1]), result["component"].astype(np.int64)
+            if len(component):
+                components[r, component] = number
+                voter = f"restart-{r}-voter-{number}"
+                found[voter] = component
+                waiting[voter] = VoterTask(
+                    factory, labels, component, settings, seeds.within("restart", r, "round", number)
+                )
+    # by name, not by arrival: ties and sums must not depend on who finished first
+    names = sorted(rows, key=lambda name: [int(part) for part in name.split("-")[1::2]])
+    return components, Votes(
+        predictions=np.stack([rows[name]["predictions"] for name in names]),
+        losses=np.stack([rows[name]["losses"] for name in names]),
+        fitted_to=[found[name] for name in names],
+    )
+
+
+def _vote_on_samples(
+    votes: Votes, labels: LabelArray, settings: IsplSettings, seeds: Seeds, n_classes: int
+) -> tuple[LabelArray, NDArray[np.float32], BoolArray]:
+    """Modal label, share of votes for the own label, and the keep mask of the per-sample rule."""
+    n = len(labels)
+    modal = np.zeros(n, dtype=np.int64)
+    own_votes = np.zeros(n, dtype=np.int32)
+    ties = seeds.stream("ties")
+    block = max(1, TALLY_CELLS // n_classes)
+    for start in range(0, n, block):
+        part = slice(start, start + block)
+        counts = tally(votes.predictions[:, part], n_classes=n_classes)
+        modal[part] = modal_votes(counts, rng=ties)
+        own_votes[part] = counts[np.arange(len(counts)), labels[part]]
+    if settings.keep_rule == "two-votes":
+        keep = keep_by_two_votes(modal, own_votes, labels)
+    else:
+        mean_losses = votes.losses.mean(axis=0, dtype=np.float64)
+        keep = keep_by_mode_or_lower_half(modal, mean_losses, labels, rng=seeds.stream("halves"))
+    return modal, (own_votes / len(votes.predictions)).astype(np.float32), keep
+
+
+def _keep_by_component(components: NDArray[np.int64], votes: Votes, labels: LabelArray) -> BoolArray:
+    """Algorithm 2: keep what more than half of the restarts find in an accepted component."""
+    accepted = component_votes(votes.predictions, votes.fitted_to, labels)
+    support = np.zeros(len(labels), dtype=np.int64)
+    for component, is_accepted in zip(votes.fitted_to, accepted, strict=True):
+        support[component] += int(is_accepted)
+    result: BoolArray = 2 * support > len(components)
+    return result
+
+
+def _removed_by_class(
+    keep: BoolArray,
+    modal: LabelArray,
+    support: NDArray[np.float32],
+    labels: LabelArray,
+    n_classes: int,
+) -> tuple[Group, ...]:
+    groups: list[Group] = []
+    for label in range(n_classes):
+        members = np.flatnonzero(~keep & (labels == label))
+        if len(members):
+            called = int(np.bincount(modal[members], minlength=n_classes).argmax())
+            evidence = {"agreement": float(support[members].mean())}
+            groups.append(Group(label, len(members), True, called, evidence))
+    return tuple(groups)

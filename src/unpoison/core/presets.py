@@ -1,0 +1,74 @@
+"""Named settings: the paper's, its authors' code's, and those that follow the size of the data."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.errors import InputError
+from unpoison.types import LabelArray
+
+METHODS = ("ispl", "out-of-subset")
+PRESETS = ("auto", "paper-cifar10", "paper-gtsrb", "authors")
+
+PAPER_CIFAR10 = IsplSettings()
+PAPER_GTSRB = IsplSettings(rounds=4, alpha=0.5, self_training=False)
+AUTHORS = IsplSettings(
+    class_floor_of="current", sampling="binomial", first_training="half-then-all", keep_rule="two-votes"
+)
+
+
+def settings_for(labels: LabelArray, *, method: str = "ispl", preset: str = "auto", **changes: Any) -> Settings:
+    """The settings called ``preset`` for ``method`` on these labels, with single values changed.
+
+    >>> settings_for(np.repeat([0, 1], 5000), preset="paper-gtsrb", restarts=1).rounds
+    4
+    """
+    if method not in METHODS:
+        raise InputError(f"The 'method' parameter must be one of {', '.join(METHODS)}. Got {method!r} instead.")
+    if preset not in PRESETS:
+        raise InputError(f"The settings must be one of {', '.join(PRESETS)}. Got {preset!r} instead.")
+    if method == "out-of-subset":
+        if preset != "auto":
+            raise InputError(
+                f"The settings {preset!r} belong to the method 'ispl'. Use method 'ispl', or the settings 'auto'."
+            )
+        return _changed(auto_out_of_subset(labels), changes)
+    named = {"paper-cifar10": PAPER_CIFAR10, "paper-gtsrb": PAPER_GTSRB, "authors": AUTHORS}
+    return _changed(named[preset] if preset in named else auto_ispl(labels), changes)
+
+
+def auto_ispl(labels: LabelArray) -> IsplSettings:
+    """Rounds, alpha and training steps that fit the data.
+
+    A component should hold a few dozen samples of the smallest class, as in the paper (8 rounds where a class
+    has thousands, 4 where the smallest has 150); alpha is 1/2 where classes are small, as the paper does on
+    GTSRB. Steps have a floor, since forty epochs over a hundred samples are not training.
+    """
+    smallest = int(np.bincount(labels)[np.unique(labels)].min())
+    return IsplSettings(
+        rounds=int(np.clip(smallest // 36, 2, 8)),
+        alpha=0.25 if smallest >= 1000 else 0.5,
+        min_steps=100,
+        weak_min_steps=800,
+    )
+
+
+def auto_out_of_subset(labels: LabelArray) -> OutOfSubsetSettings:
+    """Subset shares for which a class gives each model about 5 to 14 samples, never under 1% nor over 1/3."""
+    typical = float(np.median(np.bincount(labels)[np.unique(labels)]))
+    low = float(np.clip(5.6 / typical, 0.01, 0.15))
+    return OutOfSubsetSettings(alpha_low=low, alpha_high=2.5 * low)
+
+
+def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+    known = {field.name for field in fields(settings)}
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        raise InputError(
+            f"The method {settings.method!r} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}"
+        )
+    return replace(settings, **changes)

@@ -1,0 +1,64 @@
+"""What a run decides about every sample, and on what grounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.types import BoolArray, FloatArray, LabelArray
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the learners were asked to do, in passes of one sample through one model."""
+
+    trained: int = 0
+    scored: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.trained + other.trained, self.scored + other.scored)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A set of samples judged together, and why it was kept or removed."""
+
+    label: int
+    """The class its members carry."""
+    size: int
+    removed: bool
+    called: int
+    """The class that models trained without the group most often call its members."""
+    evidence: dict[str, float] = field(default_factory=dict)
+    """Named numbers behind the judgement, such as ``separation`` and ``agreement``."""
+
+
+@dataclass(frozen=True)
+class Sanitization:
+    """The decision for ``n`` samples.
+
+    ``keep`` is True for what is safe to train on; ``suspicion`` (0..1, higher is worse) ranks the samples;
+    ``predicted`` is the label by vote; ``components`` has one row a restart, -1 where a sample is in none.
+    """
+
+    keep: BoolArray
+    suspicion: FloatArray
+    predicted: LabelArray
+    components: NDArray[np.int64]
+    cost: Cost = field(default_factory=Cost)
+    groups: tuple[Group, ...] = ()
+    notes: dict[str, Any] = field(default_factory=dict)
+    """Plain facts for ``run.json``."""
+
+    @property
+    def n_removed(self) -> int:
+        """How many samples are not kept."""
+        return int((~self.keep).sum())
+
+    @property
+    def removed_fraction(self) -> float:
+        """Removed samples over all samples."""
+        return self.n_removed / len(self.keep)

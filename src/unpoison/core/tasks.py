@@ -1,0 +1,73 @@
+"""Independent pieces of work: run those not done yet, keep each result as it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
+from unpoison.core.result import Cost
+from unpoison.events import Listener, Progress, ignore
+from unpoison.types import Arrays
+
+Task: TypeAlias = Callable[[], Arrays]
+"""Pure and picklable: its result follows from its fields alone, wherever and whenever it runs."""
+
+Runner: TypeAlias = Callable[[Mapping[str, Task]], Iterable[tuple[str, Arrays]]]
+"""Runs named tasks, yields each name with its result as it arrives, in any order."""
+
+
+def run_serially(tasks: Mapping[str, Task]) -> Iterator[tuple[str, Arrays]]:
+    """The plainest runner: one task after another, in this process."""
+    for name, task in tasks.items():
+        yield name, task()
+
+
+@dataclass
+class Workshop:
+    """Runs batches of tasks through a runner, with checkpoints and progress; adds up their cost."""
+
+    runner: Runner = run_serially
+    checkpoints: Checkpoints = field(default_factory=NoCheckpoints)
+    listener: Listener = ignore
+    stage: str = "tasks"
+    total: int = 0
+    done: int = 0
+    resumed: int = 0
+    cost: Cost = field(default_factory=Cost)
+
+    def begin(self, stage: str, total: int) -> None:
+        """Announce a stage of ``total`` tasks."""
+        self.stage, self.total, self.done, self.resumed = stage, total, 0, 0
+        self._tell()
+
+    def run(self, tasks: Mapping[str, Task]) -> dict[str, Arrays]:
+        """Results of all ``tasks`` by name, in the order they were given."""
+        results: dict[str, Arrays] = {}
+        for name in tasks:
+            stored = self.checkpoints.load(name)
+            if stored is not None:
+                self.resumed += 1
+                self._finish(name, stored, results)
+        for name, arrays in self.runner({name: tasks[name] for name in tasks if name not in results}):
+            self.checkpoints.save(name, arrays)
+            self._finish(name, arrays, results)
+        return {name: results[name] for name in tasks}
+
+    def _finish(self, name: str, arrays: Arrays, results: dict[str, Arrays]) -> None:
+        results[name] = arrays
+        trained, scored = arrays["cost"].tolist()
+        self.cost += Cost(trained, scored)
+        self.done += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self.listener(Progress(self.stage, self.done, self.total, self.resumed))
+
+
+def cost_array(cost: Cost) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Cost in the form that a task's result carries it."""
+    return np.array([cost.trained, cost.scored], dtype=np.int64)

@@ -1,0 +1,91 @@
+"""Trim and what steers it: loss smoothing, the beta schedule, the per-class floor (Algorithm 1, lines 6-7)."""
+
+from __future__ import annotations
+
+from math import floor
+
+import numpy as np
+
+from unpoison.core.sampling import ceil_share
+from unpoison.types import BoolArray, FloatArray, LabelArray
+
+
+def smooth_losses(previous: FloatArray, current: FloatArray, *, momentum: float) -> FloatArray:
+    """L <- eta L + (1 - eta) R, where a NaN loss counts as infinite: the worst."""
+    worst_if_nan = np.where(np.isnan(current), np.inf, current)
+    if momentum == 0.0:
+        return worst_if_nan
+    smoothed: FloatArray = momentum * previous + (1.0 - momentum) * worst_if_nan
+    return smoothed
+
+
+def target_fraction(n_total: int, n_active: int, *, rounds: int, coverage: float) -> float:
+    """p: the share of the active samples that makes a component of ``coverage / rounds`` of all samples."""
+    return min(1.0, coverage / rounds * n_total / n_active)
+
+
+def n_iterations(p: float) -> int:
+    """N: two iterations more than it takes to anneal beta from min(3p, 1) to p."""
+    return 2 + _annealing_start(p)
+
+
+def beta_schedule(p: float) -> list[float]:
+    """beta_t for t = 0 .. N-1: 3p (as far as it fits into 1), then down by p to p, where it stays.
+
+    >>> beta_schedule(0.125)
+    [0.375, 0.25, 0.125, 0.125, 0.125]
+    """
+    start = _annealing_start(p)
+    return [min(1.0, max(1, start - t) * p) for t in range(n_iterations(p))]
+
+
+def _annealing_start(p: float) -> int:
+    return max(1, min(3, floor(1.0 / p + 1e-9)))
+
+
+def trim(
+    losses: FloatArray,
+    labels: LabelArray,
+    *,
+    beta: float,
+    class_share: float,
+    rng: np.random.Generator,
+) -> BoolArray:
+    """The ``beta`` share with the lowest losses overall, and the ``class_share`` lowest of each class.
+
+    Both are rounded up, and ties at the border are drawn at random. A sample whose loss is not finite is
+    never chosen, even where that leaves the result smaller than asked.
+
+    >>> losses, labels = np.array([0.1, 0.2, 0.3, 9.0]), np.array([0, 0, 0, 1])
+    >>> trim(losses, labels, beta=0.5, class_share=0.1, rng=np.random.default_rng(0)).tolist()
+    [True, True, False, True]
+    """
+    ranked = np.where(np.isnan(losses), np.inf, losses)
+    chosen = lowest(ranked, ceil_share(beta, len(ranked)), rng=rng)
+    if class_share > 0.0:
+        for members in class_members(labels):
+            floor_size = ceil_share(class_share, len(members))
+            chosen[members[lowest(ranked[members], floor_size, rng=rng)]] = True
+    return chosen
+
+
+def lowest(values: FloatArray, count: int, *, rng: np.random.Generator) -> BoolArray:
+    """Mask of the ``count`` smallest finite values; ties at the border are drawn at random. Linear time."""
+    if count <= 0 or len(values) == 0:
+        return np.zeros(len(values), dtype=np.bool_)
+    count = min(count, len(values))
+    border = np.partition(values, count - 1)[count - 1]
+    if not border < np.inf:
+        return np.isfinite(values)
+    chosen: BoolArray = values < border
+    tied = np.flatnonzero(values == border)
+    missing = count - int(chosen.sum())
+    chosen[tied if missing == len(tied) else rng.choice(tied, size=missing, replace=False)] = True
+    return chosen & (values > -np.inf)
+
+
+def class_members(labels: LabelArray) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Positions of each class that occurs, ascending."""
+    order = np.argsort(labels, kind="stable")
+    counts = np.bincount(labels)
+    return [part for part in np.split(order, np.cumsum(counts)[:-1]) if len(part)]

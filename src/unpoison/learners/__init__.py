@@ -1,0 +1,1 @@
+"""Learners: the only place that knows a machine-learning framework."""

@@ -1,0 +1,41 @@
+"""What the numbers behind a judgement mean, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unpoison.report.text import percent, printable
+
+_EXPLANATIONS = {
+    "separation": "The share of the variance within the class that splitting it in two explains.",
+    "agreement": "How often models that did not train on the group agree with its label.",
+    "consensus": "How often those models give one and the same other label.",
+}
+
+_MAX_LINES = 12
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """One number of the evidence: its name, its value as text, what it says."""
+
+    name: str
+    value: str
+    meaning: str
+    share: float | None
+    """The value as a part of one, for the bar; None where it is not one."""
+
+
+def explain(evidence: Mapping[str, float | None]) -> list[EvidenceLine]:
+    """Every number in its order; those known here as shares with their meaning, the others as they are."""
+    return [_line(key, value) for key, value in list(evidence.items())[:_MAX_LINES]]
+
+
+def _line(key: str, value: float | None) -> EvidenceLine:
+    name = printable(key.replace("_", " "), 40)
+    if value is None:
+        return EvidenceLine(name, "not known", "", None)
+    if key in _EXPLANATIONS and 0 <= value <= 1:
+        return EvidenceLine(name, percent(value), _EXPLANATIONS[key], round(value, 4))
+    return EvidenceLine(name, f"{value:,.4g}", "", None)

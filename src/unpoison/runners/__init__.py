@@ -1,0 +1,1 @@
+"""Runners: the same tasks on this process or on several, with the same results."""

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from unpoison.outputs import record
+
+from .builders import NASTY, RUN, make_dataset, make_result
+
+
+def test_has_what_it_promises() -> None:
+    dataset = make_dataset()
+    facts = record.build(dataset, make_result(dataset), run=RUN)
+    assert facts["format_version"] == 1
+    assert facts["tool"]["name"] == "unpoison"
+    assert set(facts["versions"]) == {"python", "numpy", "scikit-learn", "platform"}
+    assert facts["settings"] == {"restarts": 2, "alpha": 0.25, "limits": [1, 2]}
+    assert (facts["method"], facts["learner"], facts["seed"]) == ("self-expansion", "logistic regression", 7)
+    assert facts["data"]["fingerprint"] == dataset.fingerprint
+    assert facts["data"]["classes"][0] == {"name": "cat", "samples": 14}
+    assert facts["result"]["n_removed"] == 3
+    assert facts["result"]["by_class"][0] == {
+        **{"class": "cat", "samples": 14, "removed": 3, "most_called": "dog", "most_called_times": 3}
+    }
+    assert facts["result"]["by_class"][1]["most_called"] is None
+    assert facts["result"]["groups"] == [
+        {
+            **{"label": "cat", "called": "dog", "size": 3, "removed": True},
+            "evidence": {"separation": 0.4, "odd": None},
+        }
+    ]
+    assert facts["cost"] == {"trained": 100, "scored": 20}
+    assert facts["timings"] == {"seconds": 12.346}
+
+
+def test_dump_is_ascii_without_control_characters() -> None:
+    dataset = make_dataset(44, names=NASTY)
+    data = record.dump(record.build(dataset, make_result(dataset), run=RUN))
+    assert all(byte == 10 or 32 <= byte < 127 for byte in data)
+    assert [row["name"] for row in json.loads(data)["data"]["classes"]] == list(NASTY)
+
+
+def test_plain_takes_anything() -> None:
+    value = {
+        **{1: np.int64(3), "path": Path("a"), "nan": float("nan"), "flag": np.bool_(True)},
+        **{"array": np.array([1.0, np.inf]), "set": {3, 1}, "kind": int, "facts": RUN},
+    }
+    found = record.plain(value)
+    json.dumps(found, allow_nan=False)
+    assert found["1"] == 3
+    assert found["array"] == [1.0, None]
+    assert found["set"] == [1, 3]
+    assert found["flag"] is True
+    assert found["facts"]["seed"] == 7

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from unpoison.core.result import Group
+from unpoison.outputs import verdict
+
+from .builders import NASTY, make_dataset, make_result
+
+BY = "by models that did not train on them"
+
+
+def with_groups(*groups: tuple[int, int, int], removed: int) -> str:
+    dataset = make_dataset(3000)
+    result = make_result(dataset, range(removed))
+    judged = tuple(Group(label, size, True, called) for label, called, size in groups)
+    kept = Group(2, 100, False, 0)
+    return verdict(dataset, dataclasses.replace(result, groups=(kept, *judged)))
+
+
+def test_nothing() -> None:
+    dataset = make_dataset(1797)
+    assert verdict(dataset, make_result(dataset, [])) == "Nothing in 1,797 samples looks planted."
+
+
+def test_one_sample() -> None:
+    dataset = make_dataset(1797)
+    assert verdict(dataset, make_result(dataset, [0])) == (
+        "1 of 1,797 samples (0.1%) looks planted: it is labelled 'cat' and called 'dog' "
+        "by models that did not train on it."
+    )
+
+
+def test_one_group() -> None:
+    assert with_groups((0, 1, 6), removed=6) == (
+        f"6 of 3,000 samples (0.2%) look planted: all are labelled 'cat' and called 'dog' {BY}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "removed", "detail"),
+    [
+        ([(0, 1, 41), (1, 2, 4)], 45, f"most are labelled 'cat' and called 'dog' {BY}."),
+        ([(0, 1, 40)], 45, f"most are labelled 'cat' and called 'dog' {BY}."),
+        ([(0, 1, 10)], 45, f"10 are labelled 'cat' and called 'dog' {BY}."),
+        ([(0, 0, 45)], 45, "all are labelled 'cat'."),
+        (
+            [(0, 1, 20), (1, 2, 25)],
+            45,
+            f"25 are labelled 'dog' and called 'bird' and 20 are labelled 'cat' and called 'dog' {BY}.",
+        ),
+        (
+            [(0, 1, 20), (1, 2, 15)],
+            45,
+            f"20 are labelled 'cat' and called 'dog' and 15 are labelled 'dog' and called 'bird' {BY}"
+            "; the other 10 vary.",
+        ),
+        (
+            [(0, 1, 2), (0, 2, 2), (1, 0, 2), (1, 2, 2), (2, 0, 2), (2, 1, 2)],
+            12,
+            "they carry 3 different labels, most often 'cat' (4).",
+        ),
+    ],
+)
+def test_several_groups(groups: list[tuple[int, int, int]], removed: int, detail: str) -> None:
+    assert with_groups(*groups, removed=removed).split("planted: ")[1] == detail
+
+
+def test_without_groups_samples_speak() -> None:
+    dataset = make_dataset(30)
+    result = dataclasses.replace(make_result(dataset, [0, 3]), groups=())
+    assert verdict(dataset, result).endswith(f"all are labelled 'cat' and called 'dog' {BY}.")
+
+
+def test_everything_removed() -> None:
+    dataset = make_dataset(30)
+    assert verdict(dataset, make_result(dataset, range(30))).startswith(
+        "30 of 30 samples (100%) look planted"
+    )
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_is_one_printable_line(name: str) -> None:
+    dataset = make_dataset(30, names=(name, "b", "c"))
+    sentence = verdict(dataset, make_result(dataset))
+    assert sentence.isprintable()
+    assert len(sentence) < 250

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unpoison.core.result import Group
+from unpoison.data.container import Dataset, Preview
+from unpoison.report import page as page_module
+from unpoison.report import render
+
+from .builders import NASTY, judged, make, page
+
+VOID = {"meta", "img", "br", "line"}
+TAGS = (
+    "html head meta title style body header main footer section article h1 h2 h3 p dl dt dd div ol ul li a "
+    "code strong em bdi span i table caption thead tbody tr th td figure figcaption img blockquote details "
+    "summary svg text line rect"
+)
+ATTRIBUTES = (
+    "lang charset http-equiv content name class id aria-labelledby aria-label aria-hidden role tabindex "
+    "title scope colspan style src alt href viewbox x y x1 x2 y1 y2 width height text-anchor"
+)
+
+
+class Checker(HTMLParser):
+    """Refuses what the page must never hold, and collects what it shows."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.headings: list[int] = []
+        self.images: list[dict[str, Any]] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in TAGS.split(), tag
+        found = dict(attrs)
+        assert set(found) <= set(ATTRIBUTES.split()), found
+        assert len(found) == len(attrs)
+        assert re.fullmatch(r"width:\d+\.\d%", found.get("style") or "width:0.0%")
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "img":
+            self.images.append(found)
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self.links += [found["href"] or ""] if "href" in found else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+            self.text.append(" " if tag in {"td", "th", "dt", "p"} else "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        assert tag in {"line"}
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def check(html: str) -> Checker:
+    assert html.startswith("<!DOCTYPE html>\n<html lang=")
+    data = html.encode("utf-8")
+    assert len(data) < 3_000_000
+    assert not [c for c in html if not c.isprintable() and c not in "\n\u3000"]
+    assert "<script" not in html.lower()
+    assert not re.search(r"<[^>]*\son\w+\s*=", re.sub(r'"[^"]*"', '""', html))
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    assert checker.open == []
+    assert checker.headings[0] == 1
+    assert checker.headings.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(checker.headings, checker.headings[1:], strict=False))
+    assert all(image["alt"] and image["src"].startswith("data:image/png;base64,") for image in checker.images)
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert all(link[0] == "#" and link[1:] in checker.ids for link in checker.links)
+    return checker
+
+
+def shown(html: str) -> str:
+    return " ".join("".join(check(html).text).split())
+
+
+def texts(n: int = 120, **options: Any) -> Dataset:
+    return make("text", lambda i: Preview(text=f"text number {i}"), n=n, **options)
+
+
+def test_says_what_was_found() -> None:
+    dataset = texts()
+    result = judged(
+        dataset, range(0, 30, 3), separation=0.43, agreement=0.02, consensus=0.95, other_thing=7.5
+    )
+    text = shown(page(dataset, result))
+    for part in (
+        "10 of 120 samples (8.3%) look planted: all are labelled 'cat' and called 'dog'",
+        "It holds the 110 kept samples as one CSV file",
+        "cat 40 10 25.0% dog (10 of 10)",
+        "2 classes lose nothing",
+        "removed 10 samples labelled “cat”, called “dog”",
+        "separation 43.0% The share of the variance",
+        "other thing 7.5",
+        "text number 27 cat → called dog sample 27 suspicion 0.9",
+        "setting: alpha 0.1",
+        "unpoison clean x",
+        dataset.fingerprint,
+        "Passes trained 1,000",
+    ):
+        assert part in text, part
+    assert "http" not in re.sub(r"http-equiv", "", page(dataset, result))
+
+
+def test_nothing_removed() -> None:
+    dataset = texts()
+    text = shown(page(dataset, judged(dataset, [])))
+    assert "Nothing in 120 samples looks planted." in text
+    assert "Finding nothing is not a proof" in text
+    assert "Removed samples" not in text
+
+
+def test_everything_removed() -> None:
+    dataset = texts()
+    text = shown(page(dataset, judged(dataset, range(120))))
+    assert "The 60 most suspicious of 120." in text
+    assert "worth a look" not in text
+
+
+def test_most_suspicious_first_and_no_more_than_promised() -> None:
+    dataset = texts(n=600)
+    text = shown(page(dataset, judged(dataset, range(0, 300, 3))))
+    found = [int(number) for number in re.findall(r"text number (\d+)", text)]
+    assert found[:60] == list(range(297, 117, -3))
+    assert found[60:] == list(range(599, 575, -1))
+
+
+def test_policy_forbids_everything_but_styles_and_embedded_images() -> None:
+    dataset = texts()
+    html = page(dataset, judged(dataset, [0]))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'")
+    assert html.index("Content-Security-Policy") < html.index("<style>")
+
+
+def test_same_input_same_page() -> None:
+    dataset = texts()
+    assert page(dataset, judged(dataset, [0, 3])) == page(dataset, judged(dataset, [0, 3]))
+
+
+def nasty_ids(n: int) -> list[str]:
+    return [f"{NASTY[i % len(NASTY)]}{i}" for i in range(n)]
+
+
+def without_surrogates(values: tuple[str, ...]) -> tuple[str, ...]:
+    """A record has a fingerprint, and that needs Unicode."""
+    return tuple(value.replace("\udcff", "") for value in values)
+
+
+@pytest.mark.parametrize("kind", ["text", "rows", "image"])
+def test_nasty_names_and_contents_stay_harmless(kind: str) -> None:
+    names = without_surrogates(NASTY)
+    columns = tuple(zip(NASTY, reversed(NASTY), strict=True))
+    pixels = np.zeros((220, 4, 4, 3), dtype=np.uint8)
+
+    def show(index: int) -> Preview:
+        if kind == "text":
+            return Preview(text="\n".join(NASTY[index % 9 :]))
+        return Preview(columns=columns) if kind == "rows" else Preview(image=pixels[index])
+
+    ids = [i.replace("\udcff", "") for i in nasty_ids(220)]
+    dataset = make(kind, show, n=220, names=names, ids=ids, features=pixels)  # type: ignore[arg-type]
+    dataset = dataclasses.replace(dataset, name=NASTY[0] + NASTY[5] + NASTY[-1])
+    result = judged(dataset, range(0, 220, 2), **dict.fromkeys(NASTY[:10], 0.5))
+    result = dataclasses.replace(result, notes=dict(zip(NASTY, NASTY, strict=True)))
+    nasty = {"settings": dict(zip(NASTY, NASTY, strict=True)), "command": NASTY[-1] + NASTY[8]}
+    html = page(dataset, result, method=NASTY[0], learner=NASTY[1], **nasty)
+    text = shown(html)
+    assert "<script>alert(1)</script>" in text
+    assert "{{7*7}}" in text
+    assert "null\\x00byte" in text
+    assert "bidi\\u202egnp.exe\\u2066" in text
+
+
+def test_surrogates_do_not_break_the_page() -> None:
+    dataset = make("text", lambda _: Preview(text="x\udcff"), ids=[f"{i}\udcff" for i in range(120)])
+    plain_dataset = texts()
+    result = judged(dataset, [0])
+    html = _render_with(dataset, result, plain_dataset)
+    assert "0\\udcff" in shown(html)
+
+
+def _render_with(dataset: Dataset, result: Any, recorded: Dataset) -> str:
+    from unpoison.outputs import record
+    from unpoison.outputs.record import RunFacts
+
+    run = RunFacts(settings={}, method="m", learner="l", seed=0, seconds=0.0)
+    return render(dataset, result, record=record.build(recorded, result, run=run))
+
+
+def test_long_names_are_cut_with_more_in_the_title() -> None:
+    name = "start" + "x" * 100 + "end"
+    dataset = texts(names=(name, "b", "c"))
+    html = page(dataset, judged(dataset, [0]))
+    assert f'<bdi title="{name}">start' in html
+    assert re.search(r">startx+…x+end</bdi>", html)
+
+
+@pytest.mark.parametrize("n_classes", [2, 1000])
+def test_stays_small_at_its_worst(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 256, (4000, 24, 24, 3), dtype=np.uint8)
+    large = rng.integers(0, 256, (128, 128, 3), dtype=np.uint8)
+    dataset = make(
+        "image",
+        lambda _: Preview(image=large),
+        n=4000,
+        names=[f"{i}" + "<&\"'" * 1000 for i in range(n_classes)],
+        ids=[f"{i}" + "\0\"'" * 300 for i in range(4000)],
+        features=noise,
+    )
+    result = judged(dataset, range(3500), **{f"{i}" + '"' * 99: 0.1 for i in range(50)})
+    groups = tuple(dataclasses.replace(result.groups[0], label=i % n_classes) for i in range(500))
+    result = dataclasses.replace(result, groups=groups)
+    long = {f"{i}" + '"' * 999: '"' * 9999 for i in range(500)}
+    check(page(dataset, result, settings=long, command='"' * 99_999))
+
+
+def test_pictures_rows_and_what_cannot_be_shown() -> None:
+    pixels = np.zeros((120, 8, 8, 1), dtype=np.uint8)
+
+    def show(index: int) -> Preview:
+        if index == 3:
+            raise OSError("gone")
+        return Preview(image=pixels[index, :, :, 0])
+
+    dataset = make("image", show, features=pixels)
+    html = page(dataset, judged(dataset, [0, 3, 6]))
+    checker = check(html)
+    assert len(checker.images) == 5 + 2 + 24
+    assert all(image.get("class") == "tiny" for image in checker.images)
+    assert "cannot be shown" in html
+    assert "What the removed images have in common" in html
+    rows = make("rows", lambda i: Preview(columns=tuple((f"column {c}", f"{i}.{c}") for c in range(14))))
+    text = shown(page(rows, judged(rows, [0, 3])))
+    assert "column 9" in text
+    assert "column 10" not in text
+    assert "4 more columns are not shown." in text
+
+
+def test_common_mark_of_texts_is_named() -> None:
+    dataset = make("text", lambda i: Preview(text=f"text {i}" + " cf" * (i in range(0, 30, 3))))
+    text = shown(page(dataset, judged(dataset, range(0, 30, 3))))
+    assert "What the removed samples have in common" in text
+    assert "cf 100% 0%" in text
+
+
+def test_groups_removed_first_then_by_size() -> None:
+    dataset = texts()
+    result = judged(dataset, [0, 3])
+    groups = tuple(
+        Group(0, size, removed, 1) for size, removed in ((5, False), (2, True), (9, False), (4, True))
+    )
+    text = shown(page(dataset, dataclasses.replace(result, groups=groups)))
+    assert re.findall(r"(removed|kept) (\d) samples labelled", text) == [
+        *(("removed", "4"), ("removed", "2"), ("kept", "9"), ("kept", "5"))
+    ]
+
+
+def test_no_vote_is_said() -> None:
+    dataset = texts()
+    assert "cat → called no vote" in shown(page(dataset, judged(dataset, [0], called=-1)))
+
+
+def test_template_never_switches_escaping_off() -> None:
+    environment = page_module._template().environment
+    assert environment.autoescape is True
+    source = (page_module.resources.files("unpoison.report") / "page.html.j2").read_text(encoding="utf-8")
+    body = source.split("#}", 1)[1]
+    assert not re.search(r"\|\s*safe", body)
+    assert "autoescape" not in body
