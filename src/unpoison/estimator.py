@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
 from unpoison.core.result import Sanitization
-from unpoison.learners.defaults import default_estimator
+from unpoison.learners.defaults import named_estimator
 from unpoison.learners.features import as_matrix
 from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
@@ -28,10 +28,10 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : classifier, default=None
         The model whose training tells clean from planted data. With ``partial_fit`` it is trained epoch by
-        epoch, otherwise refitted. None takes a logistic regression (scaled, for dense rows).
+        epoch, otherwise refitted. None takes a logistic regression on standardised columns.
     method : {"ispl", "out-of-subset"}, default="ispl"
-        ``ispl`` is the paper's: inverse self-paced learning and a vote. ``out-of-subset`` looks at each sample
-        through models that did not train on it; on small data it is far more precise (docs/method.md).
+        ``ispl`` is the paper's: inverse self-paced learning and a vote. ``out-of-subset`` looks at each
+        sample through models that did not train on it; far more precise on small data (docs/method.md).
     settings : {"auto", "paper-cifar10", "paper-gtsrb", "authors"}, default="auto"
         Where the values below come from when they are "auto". All but "auto" are for ``ispl``.
     rounds, restarts, alpha, momentum, keep_rule, self_training : default="auto" (restarts: 3)
@@ -108,10 +108,11 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"IncompatibilityClustering needs at least 2 classes to compare; got one class: {self.classes_[0]!r}"
+                f"IncompatibilityClustering needs at least 2 classes to compare; "
+                f"got one class: {self.classes_[0]!r}"
             )
-        matrix = as_matrix(X)
-        model = self.estimator if self.estimator is not None else default_estimator(X)
+        matrix = as_matrix(X, standardize=self.estimator is None)
+        model = named_estimator() if self.estimator is None else self.estimator
         self.result_: Sanitization = sanitize(
             labels.astype(np.int64),
             SklearnFactory(model, matrix, labels.astype(np.int64), len(self.classes_)),
@@ -131,7 +132,14 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", allow_nd=True, dtype="numeric", y_numeric=False, multi_output=False
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            allow_nd=True,
+            dtype="numeric",
+            y_numeric=False,
+            multi_output=False,
         )
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)

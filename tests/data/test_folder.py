@@ -168,6 +168,7 @@ def test_links_to_files_inside_are_read_and_written_as_files(image_folder, write
     assert not (clean / "stop/same.png").is_symlink()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_pipes_are_refused(image_folder):
     os.mkfifo(image_folder / "stop/pipe.png")
     with pytest.raises(InputError, match=r"signs: 'stop/pipe.png' is not a regular file"):
@@ -281,6 +282,15 @@ def test_a_file_that_is_gone_cannot_be_written(image_folder, tmp_path):
     (tmp_path / "clean").mkdir()
     with pytest.raises(OutputError, match=r"cannot write to .*clean"):
         dataset.origin.write_kept(ALL, tmp_path / "clean")
+
+
+@pytest.mark.parametrize("link", [True, False])
+def test_nothing_is_overwritten(image_folder, tmp_path, link):
+    (tmp_path / "clean/stop").mkdir(parents=True)
+    (tmp_path / "clean/stop/0.png").write_bytes(b"mine")
+    with pytest.raises(OutputError, match=r"cannot write to .*clean .*File exists"):
+        load(image_folder, options=LoadOptions(link=link)).origin.write_kept(ALL, tmp_path / "clean")
+    assert (tmp_path / "clean/stop/0.png").read_bytes() == b"mine"
 
 
 def test_previews_are_the_original_image(image_folder):

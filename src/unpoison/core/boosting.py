@@ -50,7 +50,7 @@ def modal_votes(counts: NDArray[np.int32], *, rng: np.random.Generator) -> Label
 
 
 def lower_half_of_class(losses: FloatArray, labels: LabelArray, *, rng: np.random.Generator) -> BoolArray:
-    """True for the half of each class (rounded down) with the lowest loss; never for a loss that is not finite."""
+    """True for the half of each class (rounded down) with the lowest loss, if it is finite."""
     ranked = np.where(np.isnan(losses), np.inf, losses)
     chosen = np.zeros(len(labels), dtype=np.bool_)
     for members in class_members(labels):
@@ -62,7 +62,8 @@ def keep_by_mode_or_lower_half(
     modal: LabelArray, losses: FloatArray, labels: LabelArray, *, rng: np.random.Generator
 ) -> BoolArray:
     """The paper's rule: the modal vote is the label, or the loss is in the lower half of the class."""
-    return (modal == labels) | lower_half_of_class(losses, labels, rng=rng)
+    result: BoolArray = (modal == labels) | lower_half_of_class(losses, labels, rng=rng)
+    return result
 
 
 def keep_by_two_votes(modal: LabelArray, own_votes: NDArray[np.int32], labels: LabelArray) -> BoolArray:
@@ -72,7 +73,7 @@ def keep_by_two_votes(modal: LabelArray, own_votes: NDArray[np.int32], labels: L
 
 
 def suspicion_from_losses(losses: NDArray[np.floating]) -> FloatArray:
-    """Mean probability that the voters (rows) give to any label but the sample's own: 0 trusted, 1 suspicious.
+    """Mean probability that the voters (rows) give to any label but the sample's own: 0 trusted, 1 worst.
 
     It joins how many voters are against the label with how sure they are. A loss of NaN counts as certain.
     """

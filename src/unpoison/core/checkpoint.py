@@ -80,19 +80,26 @@ class FolderCheckpoints:
         return self._directory / f"{name}.npz"
 
 
+def check_same(found: dict[str, object], wanted: dict[str, object], *, where: str) -> None:
+    """Refuse to go on with what another run left, naming the first difference."""
+    plain = json.loads(json.dumps(wanted))
+    different = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
+    if different:
+        key = different[0]
+        raise CheckpointError(
+            f"{where} belongs to another run: {key} was {found.get(key)!r} and is {plain.get(key)!r} now. "
+            f"Use the same {key}, or start anew in an empty folder."
+        )
+
+
 def _check_identity(record: Path, identity: dict[str, object]) -> None:
     try:
         found = json.loads(record.read_text())
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{record} cannot be read ({error}). Remove the folder and start anew.") from error
-    wanted = json.loads(json.dumps(identity))
-    different = sorted(key for key in {*found, *wanted} if found.get(key) != wanted.get(key))
-    if different:
-        key = different[0]
         raise CheckpointError(
-            f"The saved rounds in {record.parent} belong to another run: {key} was {found.get(key)!r} and is "
-            f"{wanted.get(key)!r} now. Use the same {key}, or start anew in an empty folder."
-        )
+            f"{record} cannot be read ({error}). Remove the folder and start anew."
+        ) from error
+    check_same(found, identity, where=str(record.parent))
 
 
 def _write_atomically(path: Path, content: bytes) -> None:

@@ -37,7 +37,7 @@ class Split:
 
 
 def movements(losses: NDArray[np.floating], seen: BoolArray) -> FloatArray:
-    """Centred log-likelihoods, models by samples; what a model trained on (``seen``) is missing and becomes 0.
+    """Centred log-likelihoods, models by samples; 0 where a model trained on the sample (``seen``).
 
     Each sample is centred over the models that did not train on it, then each model on its median sample, so
     that neither a hard sample nor a weak model counts as movement.

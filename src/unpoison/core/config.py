@@ -30,13 +30,13 @@ class IsplSettings:
     coverage: float = 0.96
     """The share of all samples that the components of one restart hold together (H: 8 times 12%)."""
     class_floor: float = 0.125
-    """The lowest-loss share of each class, as a multiple of ``class_floor_of``, that Trim always takes (H)."""
+    """The lowest-loss share of each class that Trim always takes, times what ``class_floor_of`` says (H)."""
     class_floor_of: Literal["target", "current"] = "target"
     """``target``: the floor is class_floor * p (H). ``current``: class_floor * beta_t (the authors' code)."""
     sampling: Literal["per-class", "binomial"] = "per-class"
     """How Sample draws its alpha share (1.2: per class; the authors' code: binomial over all)."""
     first_training: Literal["sample", "half-then-all"] = "sample"
-    """First training set of a round: Sample(S, alpha), or half in round 1 and all later (the authors' code)."""
+    """What a round trains on first: Sample(S, alpha); or half in round 1, then all (the authors' code)."""
     first_epochs: int = 8
     """Epochs of the first iteration, the warm-up (H)."""
     epochs: int = 4

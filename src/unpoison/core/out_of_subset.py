@@ -60,7 +60,7 @@ class GroupTask:
     least_separation: float
 
     def __call__(self) -> Arrays:
-        """``component`` is 0 for the bulk, g for group g, -g for its halo; ``separation`` has a number a group."""
+        """``component``: 0 for the bulk, g for group g, -g for its halo; ``separation``: a number a group."""
         component = np.zeros(len(self.labels), dtype=np.int64)
         separations: list[float] = []
         for members in class_members(self.labels):

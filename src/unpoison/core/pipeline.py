@@ -24,6 +24,7 @@ from unpoison.core.out_of_subset import clean_out_of_subset
 from unpoison.core.result import Group, Sanitization
 from unpoison.core.self_training import recover
 from unpoison.core.tasks import Runner, Task, Workshop, cost_array, run_serially
+from unpoison.errors import InputError
 from unpoison.events import Listener, ignore
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, IndexArray, LabelArray
@@ -91,9 +92,7 @@ class VoterTask:
     def __call__(self) -> Arrays:
         """One row of predictions and losses."""
         learner = self.factory(self.seeds.integer("voter"))
-        learner.fit(
-            self.component, epochs=self.settings.weak_epochs, min_steps=self.settings.weak_min_steps
-        )
+        learner.fit(self.component, epochs=self.settings.weak_epochs, min_steps=self.settings.weak_min_steps)
         assessment = learner.assess(np.arange(len(self.labels)))
         return {
             "predictions": assessment.predictions.astype(np.int32),
@@ -186,6 +185,8 @@ def _components_and_votes(
                 waiting[voter] = VoterTask(
                     factory, labels, component, settings, seeds.within("restart", r, "round", number)
                 )
+    if not rows:
+        raise InputError("Every loss was NaN or infinite: the learner cannot be trained on this data.")
     # by name, not by arrival: ties and sums must not depend on who finished first
     names = sorted(rows, key=lambda name: [int(part) for part in name.split("-")[1::2]])
     return components, Votes(

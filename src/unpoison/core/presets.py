@@ -21,20 +21,25 @@ AUTHORS = IsplSettings(
 )
 
 
-def settings_for(labels: LabelArray, *, method: str = "ispl", preset: str = "auto", **changes: Any) -> Settings:
+def settings_for(
+    labels: LabelArray, *, method: str = "ispl", preset: str = "auto", **changes: Any
+) -> Settings:
     """The settings called ``preset`` for ``method`` on these labels, with single values changed.
 
     >>> settings_for(np.repeat([0, 1], 5000), preset="paper-gtsrb", restarts=1).rounds
     4
     """
     if method not in METHODS:
-        raise InputError(f"The 'method' parameter must be one of {', '.join(METHODS)}. Got {method!r} instead.")
+        raise InputError(
+            f"The 'method' parameter must be one of {', '.join(METHODS)}. Got {method!r} instead."
+        )
     if preset not in PRESETS:
         raise InputError(f"The settings must be one of {', '.join(PRESETS)}. Got {preset!r} instead.")
     if method == "out-of-subset":
         if preset != "auto":
             raise InputError(
-                f"The settings {preset!r} belong to the method 'ispl'. Use method 'ispl', or the settings 'auto'."
+                f"The settings {preset!r} belong to the method 'ispl'. "
+                "Use method 'ispl', or the settings 'auto'."
             )
         return _changed(auto_out_of_subset(labels), changes)
     named = {"paper-cifar10": PAPER_CIFAR10, "paper-gtsrb": PAPER_GTSRB, "authors": AUTHORS}

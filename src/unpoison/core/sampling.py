@@ -23,7 +23,7 @@ def sample_per_class(
         return np.sort(indices)
     shuffled = rng.permutation(indices)
     classes = labels[shuffled]
-    # a stable sort by class keeps the random order inside each class; its first ceil(alpha * n_c) are the draw
+    # a stable sort by class keeps the random order inside each class; its first ceil(alpha * n_c) are drawn
     by_class = shuffled[np.argsort(classes, kind="stable")]
     counts = np.bincount(classes)
     quotas = np.array([ceil_share(alpha, int(count)) for count in counts])

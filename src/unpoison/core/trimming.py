@@ -1,4 +1,4 @@
-"""Trim and what steers it: loss smoothing, the beta schedule, the per-class floor (Algorithm 1, lines 6-7)."""
+"""Trim and what steers it: loss smoothing, beta schedule, per-class floor (Algorithm 1, lines 6-7)."""
 
 from __future__ import annotations
 

@@ -242,11 +242,12 @@ def _in_threads(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
 
 
 def _place(source: Path, target: Path, *, link: bool) -> None:
+    # on a file system that ignores case, two names may be one: refuse rather than overwrite
+    if target.is_symlink() or target.exists():
+        raise FileExistsError(17, "File exists", str(target))
     if link:
         try:
-            # by way of the directory entry only: a link swapped in for the file is not followed, and the
-            # check of what arrived refuses it
-            target.hardlink_to(source)
+            target.hardlink_to(source)  # what arrives is checked afterwards
         except OSError:  # another device, a file system without links, or a file of someone else's
             pass
         else:

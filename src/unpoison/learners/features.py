@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 
 
-def as_matrix(features: Any) -> Any:
+def as_matrix(features: Any, *, standardize: bool = False) -> Any:
     """One row a sample: images are flattened and scaled to 0..1; rows and sparse matrices stay as they are.
+
+    With ``standardize``, dense rows get mean 0 and variance 1 a column, over all samples, once: the few
+    samples of a subset would give every model another scale.
 
     >>> as_matrix(np.full((2, 2, 2, 1), 255, dtype=np.uint8)).tolist()
     [[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
     """
-    if getattr(features, "ndim", 2) <= 2:
+    if getattr(features, "ndim", 2) > 2:
+        flat = features.reshape(len(features), -1)
+        return flat.astype(np.float32) / np.float32(255) if flat.dtype == np.uint8 else flat
+    if not standardize or hasattr(features, "tocsr"):
         return features
-    flat = features.reshape(len(features), -1)
-    return flat.astype(np.float32) / np.float32(255) if flat.dtype == np.uint8 else flat
+    columns = np.asarray(features, dtype=np.float64)
+    spread = columns.std(axis=0)
+    return (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

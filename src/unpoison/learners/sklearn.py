@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier as a learner: epoch by epoch where it has ``partial_fit``, refitted where not."""
+"""Any scikit-learn classifier as a learner: epoch by epoch with ``partial_fit``, refitted without."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class SklearnLearner:
 
 
 def _softmax(scores: NDArray[np.float64]) -> FloatArray:
-    """Scores to probabilities; a two-class ``decision_function`` gives one column, the log-odds of class 1."""
+    """Scores to probabilities; for two classes ``decision_function`` is one column, the log-odds."""
     columns = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
     powers = np.exp(columns - columns.max(axis=1, keepdims=True))
     result: FloatArray = powers / powers.sum(axis=1, keepdims=True)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from unpoison import __version__
 from unpoison.core.result import Group, Sanitization
 from unpoison.data.container import Dataset
 from unpoison.outputs.manifest import class_name
@@ -39,7 +40,7 @@ def build(dataset: Dataset, result: Sanitization, *, run: RunFacts) -> Record:
     """The content of ``run.json`` except ``files``; only numbers, text, lists and dicts."""
     facts = {
         "format_version": FORMAT_VERSION,
-        "tool": {"name": "unpoison", "version": _version("unpoison")},
+        "tool": {"name": "unpoison", "version": __version__},
         "command": run.command,
         "method": run.method,
         "learner": run.learner,

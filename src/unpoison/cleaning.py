@@ -1,0 +1,140 @@
+"""The whole job: load a source, judge every sample, write the cleaned set with its evidence."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unpoison import __version__
+from unpoison.core.checkpoint import FolderCheckpoints, check_same
+from unpoison.core.pipeline import sanitize
+from unpoison.core.presets import settings_for
+from unpoison.data.load import LoadOptions, load
+from unpoison.errors import OutputError
+from unpoison.events import Listener, Progress, ignore
+from unpoison.learners.defaults import DEFAULT_LEARNER, named_estimator
+from unpoison.learners.features import as_matrix
+from unpoison.learners.sklearn import SklearnFactory
+from unpoison.outputs.bundle import WORK_FOLDER, RunFacts, is_complete, prepare, write
+from unpoison.runners.local import LocalRunner
+
+
+@dataclass(frozen=True)
+class CleanOptions:
+    """How to clean. The defaults suit a first run."""
+
+    method: str = "out-of-subset"
+    preset: str = "auto"
+    learner: str = DEFAULT_LEARNER
+    seed: int = 0
+    workers: int | None = None
+    """Processes; None decides by the size of the data. The result does not depend on it."""
+    resume: bool = False
+    load: LoadOptions = field(default_factory=LoadOptions)
+    changes: dict[str, Any] = field(default_factory=dict)
+    """Single settings to change, by name."""
+
+
+def clean(
+    source: str,
+    out: Path,
+    *,
+    options: CleanOptions | None = None,
+    listener: Listener = ignore,
+    command: str | None = None,
+) -> dict[str, Any]:
+    """Clean ``source`` into the folder ``out``; return what its ``run.json`` says."""
+    options = options or CleanOptions()
+    started = time.perf_counter()
+    estimator = named_estimator(options.learner)
+    finished = options.resume and is_complete(out)
+    existed = out.exists()
+    if not finished:
+        prepare(out, resume=options.resume, source=Path(source) if Path(source).exists() else None)
+    try:
+        listener(Progress("reading the data", 0, 1))
+        dataset = load(source, options=options.load)
+        settings = settings_for(
+            dataset.labels, method=options.method, preset=options.preset, **options.changes
+        )
+    except Exception:
+        _undo_prepare(out, existed=existed)
+        raise
+    listener(Progress("reading the data", 1, 1))
+    identity = {
+        "data": dataset.fingerprint,
+        "settings": settings.as_dict(),
+        "learner": options.learner,
+        "seed": options.seed,
+        "image_size": options.load.image_size,
+        "text": options.load.text,
+        "version": __version__,
+    }
+    if finished:
+        return _finished_run(out, identity)
+    matrix = as_matrix(dataset.features, standardize=True)
+    result = sanitize(
+        dataset.labels,
+        SklearnFactory(estimator, matrix, dataset.labels, len(dataset.class_names)),
+        settings,
+        seed=options.seed,
+        runner=LocalRunner(options.workers or _suitable_workers(matrix)),
+        checkpoints=FolderCheckpoints(out / WORK_FOLDER / "rounds", identity=identity),
+        listener=listener,
+    )
+    facts = RunFacts(
+        settings=settings.as_dict(),
+        method=options.method,
+        learner=options.learner,
+        seed=options.seed,
+        seconds=time.perf_counter() - started,
+        command=command,
+    )
+    listener(Progress("writing the results", 0, 1))
+    write(dataset, result, out, run=facts)
+    listener(Progress("writing the results", 1, 1))
+    return read_record(out)
+
+
+def read_record(out: Path) -> dict[str, Any]:
+    """What ``run.json`` in ``out`` says."""
+    path = out / "run.json"
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path} cannot be read ({error})") from error
+    return record
+
+
+def _suitable_workers(matrix: Any) -> int:
+    """Starting a process costs a second or two: small data is done by then."""
+    n_values = matrix.nnz if hasattr(matrix, "nnz") else matrix.size
+    return 1 if n_values < 1_000_000 else min(os.cpu_count() or 1, 8)
+
+
+def _undo_prepare(out: Path, *, existed: bool) -> None:
+    """Leave nothing behind where the input was refused before any work was done."""
+    work = out / WORK_FOLDER
+    if work.is_dir() and not any(work.iterdir()):
+        work.rmdir()
+        if not existed:
+            out.rmdir()
+
+
+def _finished_run(out: Path, identity: dict[str, object]) -> dict[str, Any]:
+    """A resumed run that was complete already: check that it is the same one, tidy up, report it."""
+    record = read_record(out)
+    known = {
+        "data": record.get("data", {}).get("fingerprint"),
+        "settings": record.get("settings"),
+        "learner": record.get("learner"),
+        "seed": record.get("seed"),
+    }
+    check_same(known, {key: identity[key] for key in known}, where=str(out))
+    shutil.rmtree(out / WORK_FOLDER, ignore_errors=True)
+    return record

@@ -1,0 +1,36 @@
+"""The ``unpoison`` program."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unpoison import __version__
+from unpoison.cli.clean import clean
+from unpoison.cli.demo import demo
+from unpoison.cli.verify import verify
+from unpoison.errors import UnpoisonError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="unpoison")
+def app() -> None:
+    """Find the part of a training set that was planted there, and get back a set that is safe to train on.
+
+    Exit codes: 0 fine, 1 findings (clean --fail-above, verify), 2 a usage or input error.
+    """
+
+
+app.add_command(clean)
+app.add_command(verify)
+app.add_command(demo)
+
+
+def main() -> None:
+    """Run the program; every error that was raised on purpose becomes one line and exit code 2."""
+    try:
+        app(prog_name="unpoison")
+    except UnpoisonError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,102 @@
+"""``unpoison clean``: a source in, a cleaned set with its evidence out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unpoison.cli.progress import progress_bars
+from unpoison.core.presets import METHODS, PRESETS
+from unpoison.learners.defaults import DEFAULT_LEARNER, LEARNERS
+
+
+@click.command()
+@click.argument("source")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Folder for the results; new or empty."
+)
+@click.option("--label", metavar="COLUMN", help="Column of a table that holds the labels.")
+@click.option("--text", metavar="COLUMN", help="Column of a table that is text (found by itself otherwise).")
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of a table that names each sample.")
+@click.option(
+    "--image-size", type=click.IntRange(min=1), help="Side in pixels that folder images are scaled to."
+)
+@click.option("--copy", is_flag=True, help="Copy images into clean/ instead of making hard links.")
+@click.option("--learner", type=click.Choice(list(LEARNERS)), default=DEFAULT_LEARNER, show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help="How to look: out-of-subset (default), or ispl (default with the paper's or authors' settings).",
+)
+@click.option("--settings", "preset", type=click.Choice(PRESETS), default="auto", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes; by size of the data if not given. Same result."
+)
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run in --out.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run's record as JSON.")
+@click.option(
+    "--fail-above",
+    type=click.FloatRange(0.0, 1.0),
+    metavar="FRACTION",
+    help="Exit with 1 when more than this share of the samples is judged poisoned.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors (and the JSON if asked for).")
+@click.option("--no-progress", is_flag=True, help="Draw no progress bars.")
+def clean(source: str, out: Path, **given: Any) -> None:
+    """Find what was planted in SOURCE and write a cleaned copy with the evidence to --out.
+
+    SOURCE is a folder of images with one subfolder a class, an .npz file with x and y, a .csv, .tsv or
+    .parquet file with a --label column, or the name digits.
+    """
+    from unpoison.cleaning import clean as run_clean
+
+    with progress_bars(enabled=not (given["quiet"] or given["no_progress"])) as listener:
+        record = run_clean(source, out, options=_options(given), listener=listener, command=_command())
+    if given["as_json"]:
+        click.echo(json.dumps({**record, "out": str(out)}, indent=2))
+    elif not given["quiet"]:
+        _summary(record, out)
+    limit = given["fail_above"]
+    if limit is not None and record["result"]["removed_fraction"] > limit:
+        sys.exit(1)
+
+
+def _options(given: dict[str, Any]) -> Any:
+    from unpoison.cleaning import CleanOptions
+    from unpoison.data.load import LoadOptions
+
+    return CleanOptions(
+        method=given["method"] or ("out-of-subset" if given["preset"] == "auto" else "ispl"),
+        preset=given["preset"],
+        learner=given["learner"],
+        seed=given["seed"],
+        workers=given["workers"],
+        resume=given["resume"],
+        load=LoadOptions(
+            label=given["label"],
+            text=given["text"],
+            id_column=given["id_column"],
+            image_size=given["image_size"],
+            link=not given["copy"],
+        ),
+    )
+
+
+def _command() -> str:
+    import shlex
+
+    return shlex.join(["unpoison", *sys.argv[1:]])
+
+
+def _summary(record: dict[str, Any], out: Path) -> None:
+    result, data = record["result"], record["data"]
+    kept = data["n"] - result["n_removed"]
+    click.echo(result["verdict"])
+    click.echo(f"  kept      {kept:,} of {data['n']:,} samples in {out / 'clean'}")
+    click.echo(f"  manifest  {out / 'manifest.csv'}")
+    click.echo(f"  report    {out / 'report.html'}")

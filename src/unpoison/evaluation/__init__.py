@@ -1,0 +1,1 @@
+"""Evaluation: experiments that know the truth, and what they measure."""
