@@ -1,0 +1,55 @@
+# Each target sets up what it needs in .venv on first use and is quick on the second.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test test-core lint format bench clean help
+
+help:  ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.installed  ## Poison the digits data in the open, clean it, show the verdict and the report
+	@rm -rf demo-output
+	@$(BIN)/unpoison demo --out demo-output
+
+test: lint  ## Lint, type-check, and run the whole test suite
+	$(BIN)/python -m pytest
+
+test-core: $(VENV)-core/.installed  ## Run the core's tests with only numpy and scikit-learn installed
+	PYTHONPATH=src $(VENV)-core/bin/python -m pytest tests/core -p no:cacheprovider
+
+lint: $(VENV)/.developed  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.developed  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.developed  ## Measure: core cost, quality on digits
+	$(BIN)/python benchmarks/core_scale.py
+	$(BIN)/python benchmarks/digits_quality.py
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) $(VENV)-core demo-output dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# A new enough pip for dependency groups; then the package itself, editable, with its pinned dependencies.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --quiet --constraint constraints.txt pip
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.developed: $(VENV)/.installed
+	$(PIP) install --quiet --constraint constraints.txt --group dev
+	@touch $@
+
+$(VENV)-core/.installed: constraints.txt
+	$(PYTHON) -m venv $(VENV)-core
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		numpy scikit-learn pytest hypothesis
+	@touch $@
