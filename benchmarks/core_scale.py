@@ -64,20 +64,26 @@ def measure(n: int, n_classes: int, rounds: int) -> dict[str, float]:
     started = time.perf_counter()
     sanitize(labels, factory, settings, seed=0)
     seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**3 if sys.platform == "darwin" else 1024**2)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1024**3 if sys.platform == "darwin" else 1024**2
+    )
     return {"seconds": seconds, "peak_gb": peak}
 
 
 def measure_apart(n: int, options: argparse.Namespace) -> dict[str, float]:
     """In a process of its own, so that the peak is this run's alone."""
     command = [sys.executable, __file__, "--only", str(n), "--classes", str(options.classes)]
-    done = subprocess.run([*command, "--rounds", str(options.rounds)], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--rounds", str(options.rounds)], check=True, capture_output=True, text=True
+    )
     result: dict[str, float] = json.loads(done.stdout)
     return result
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=8)
@@ -93,7 +99,11 @@ def main() -> None:
     growth = large["seconds"] / (10 * small["seconds"])
     print(
         json.dumps(
-            {"seconds": round(large["seconds"], 2), "peak_gb": round(large["peak_gb"], 2), "growth": round(growth, 2)}
+            {
+                "seconds": round(large["seconds"], 2),
+                "peak_gb": round(large["peak_gb"], 2),
+                "growth": round(growth, 2),
+            }
         )
     )
 

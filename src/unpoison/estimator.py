@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -13,6 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
 from unpoison.core.result import Sanitization
+from unpoison.errors import InputError
 from unpoison.learners.defaults import named_estimator
 from unpoison.learners.features import as_matrix
 from unpoison.learners.sklearn import SklearnFactory
@@ -38,8 +40,8 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         Settings of ``ispl``; see :class:`unpoison.core.config.IsplSettings`.
     models, judges : int, default="auto"
         Settings of ``out-of-subset``; see :class:`unpoison.core.config.OutOfSubsetSettings`.
-    n_jobs : int, default=1
-        Worker processes. The result does not depend on it.
+    n_jobs : int or None, default=1
+        Worker processes; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         An int makes the result reproducible bit for bit.
 
@@ -85,7 +87,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         self_training: bool | str = AUTO,
         models: int | str = AUTO,
         judges: int | str = AUTO,
-        n_jobs: int = 1,
+        n_jobs: int | None = 1,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -118,7 +120,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
             SklearnFactory(model, matrix, labels.astype(np.int64), len(self.classes_)),
             settings_for(labels, method=self.method, preset=self.settings, **self._changes()),
             seed=self._seed(),
-            runner=LocalRunner(self.n_jobs),
+            runner=LocalRunner(self._workers()),
         )
         self._publish()
         return self
@@ -151,13 +153,22 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
             "ispl": ("rounds", "alpha", "momentum", "keep_rule", "self_training", "restarts"),
             "out-of-subset": ("models", "judges"),
         }
-        chosen = {name: getattr(self, name) for name in names.get(self.method, ())}
+        chosen = {name: _plain(getattr(self, name)) for name in names.get(self.method, ())}
         return {name: value for name, value in chosen.items() if not _is_auto(value)}
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _workers(self) -> int:
+        wanted = _plain(self.n_jobs)
+        if wanted is not None and (not isinstance(wanted, int) or wanted == 0):
+            raise InputError(
+                f"The 'n_jobs' parameter of {type(self).__name__} must be None or a whole number but 0. "
+                f"Got {wanted!r} instead."
+            )
+        return int(joblib.effective_n_jobs(wanted))
 
     def _publish(self) -> None:
         result = self.result_
@@ -180,10 +191,17 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
+def _plain(value: Any) -> Any:
+    """A numpy scalar, as parameter grids give them, as the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _take(container: Any, indices: Any) -> Any:
     """The given positions of an array, sparse matrix, list, or pandas object."""
     if hasattr(container, "iloc"):
         return container.iloc[indices]
+    if hasattr(container, "tocsr"):  # not every sparse format can be indexed
+        return container.tocsr()[indices].asformat(container.format)
     if hasattr(container, "shape"):
         return container[indices]
     return [container[i] for i in indices]

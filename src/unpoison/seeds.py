@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 
@@ -35,5 +36,7 @@ class Seeds:
         return int.from_bytes(self._digest(names)[:4], "big")
 
     def _digest(self, names: tuple[str | int, ...]) -> bytes:
-        # repr keeps the string "1" and the number 1 apart, and the tuple keeps ("a", "b") from ("ab",)
-        return hashlib.sha256(repr((self.root, self.path + names)).encode()).digest()
+        # repr keeps the string "1" and the number 1 apart, and the tuple keeps ("a", "b") from ("ab",);
+        # index makes numpy's integers plain, whose repr is another
+        path = tuple(name if isinstance(name, str) else index(name) for name in self.path + names)
+        return hashlib.sha256(repr((index(self.root), path)).encode()).digest()

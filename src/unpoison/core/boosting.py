@@ -51,10 +51,9 @@ def modal_votes(counts: NDArray[np.int32], *, rng: np.random.Generator) -> Label
 
 def lower_half_of_class(losses: FloatArray, labels: LabelArray, *, rng: np.random.Generator) -> BoolArray:
     """True for the half of each class (rounded down) with the lowest loss, if it is finite."""
-    ranked = np.where(np.isnan(losses), np.inf, losses)
     chosen = np.zeros(len(labels), dtype=np.bool_)
     for members in class_members(labels):
-        chosen[members[lowest(ranked[members], len(members) // 2, rng=rng)]] = True
+        chosen[members[lowest(losses[members], len(members) // 2, rng=rng)]] = True
     return chosen
 
 
@@ -75,9 +74,10 @@ def keep_by_two_votes(modal: LabelArray, own_votes: NDArray[np.int32], labels: L
 def suspicion_from_losses(losses: NDArray[np.floating]) -> FloatArray:
     """Mean probability that the voters (rows) give to any label but the sample's own: 0 trusted, 1 worst.
 
-    It joins how many voters are against the label with how sure they are. A loss of NaN counts as certain.
+    It joins how many voters are against the label with how sure they are. A loss that is not finite counts
+    as certain.
     """
     total = np.zeros(losses.shape[1])
     for row in losses:
-        total += 1.0 - np.exp(-np.where(np.isnan(row), np.inf, row))
+        total += 1.0 - np.exp(-np.where(np.isfinite(row), row, np.inf))
     return np.clip(total / len(losses), 0.0, 1.0)

@@ -13,6 +13,9 @@ import numpy as np
 from unpoison.errors import CheckpointError
 from unpoison.types import Arrays
 
+MEMBERS = "members"
+"""The array in a checkpoint that lists the others: a damaged archive may lose one without an error."""
+
 
 class Checkpoints(Protocol):
     """Where the results of tasks are kept, by task name."""
@@ -58,10 +61,10 @@ class FolderCheckpoints:
         path = self._path(name)
         try:
             with np.load(path, allow_pickle=False) as stored:
-                return {key: stored[key] for key in stored.files}
+                return {key: stored[key] for key in stored[MEMBERS].tolist()}
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile):
             # a disk that lied about a write: the task is simply done again
             path.unlink(missing_ok=True)
             return None
@@ -71,7 +74,8 @@ class FolderCheckpoints:
         path = self._path(name)
         partial = path.with_suffix(f".partial-{os.getpid()}")
         with partial.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub wants one type for all keywords
+            members: Arrays = {**arrays, MEMBERS: np.array(list(arrays))}
+            np.savez(file, **members)  # type: ignore[arg-type]  # numpy's stub wants one type for all
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -94,8 +98,8 @@ def check_same(found: dict[str, object], wanted: dict[str, object], *, where: st
 
 def _check_identity(record: Path, identity: dict[str, object]) -> None:
     try:
-        found = json.loads(record.read_text())
-    except (OSError, ValueError) as error:
+        found = dict(json.loads(record.read_text()))
+    except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{record} cannot be read ({error}). Remove the folder and start anew."
         ) from error

@@ -42,7 +42,7 @@ def movements(losses: NDArray[np.floating], seen: BoolArray) -> FloatArray:
     Each sample is centred over the models that did not train on it, then each model on its median sample, so
     that neither a hard sample nor a weak model counts as movement.
     """
-    values = -np.minimum(np.where(np.isnan(losses), np.inf, losses), LOSS_CEILING).astype(np.float64)
+    values = -np.minimum(np.where(np.isfinite(losses), losses, np.inf), LOSS_CEILING).astype(np.float64)
     unseen = ~seen
     counts = np.maximum(unseen.sum(axis=0), 1)
     values -= np.where(unseen, values, 0.0).sum(axis=0) / counts

@@ -132,12 +132,17 @@ def _random_subsets(labels: LabelArray, settings: OutOfSubsetSettings, seeds: Se
 def _judge_subsets(
     labels: LabelArray, component: IndexArray, settings: OutOfSubsetSettings, seeds: Seeds
 ) -> list[IndexArray]:
-    """Halves of the bulk, in complementary pairs: every sample is unseen by at least half of the judges."""
+    """Halves of the bulk, in complementary pairs: every sample is unseen by one judge of each pair.
+
+    The last of an odd number of judges has no counterpart.
+    """
     bulk = np.flatnonzero(component == 0)
     halves: list[IndexArray] = []
     for pair in range((settings.judges + 1) // 2):
         half = sample_per_class(bulk, labels, alpha=0.5, rng=seeds.stream("judges", pair))
-        halves += [half, np.setdiff1d(bulk, half, assume_unique=True)]
+        rest = np.setdiff1d(bulk, half, assume_unique=True)
+        # where every class is down to one sample there is no second half
+        halves += [half, rest if len(rest) else half]
     return halves[: settings.judges]
 
 
@@ -173,7 +178,7 @@ def _outside_opinion(judges: Opinions, labels: LabelArray, seeds: Seeds) -> tupl
     for losses, predictions, seen in zip(judges.losses, judges.predictions, judges.seen, strict=True):
         asked = np.flatnonzero(~seen)
         own = losses[asked].astype(np.float64)
-        suspicion[asked] += 1.0 - np.exp(-np.where(np.isnan(own), np.inf, own))
+        suspicion[asked] += 1.0 - np.exp(-np.where(np.isfinite(own), own, np.inf))
         counts[asked, predictions[asked]] += 1
     suspicion /= np.maximum((~judges.seen).sum(axis=0), 1)
     return np.clip(suspicion, 0.0, 1.0), modal_votes(counts, rng=seeds.stream("ties"))

@@ -34,7 +34,9 @@ def settings_for(
             f"The 'method' parameter must be one of {', '.join(METHODS)}. Got {method!r} instead."
         )
     if preset not in PRESETS:
-        raise InputError(f"The settings must be one of {', '.join(PRESETS)}. Got {preset!r} instead.")
+        raise InputError(
+            f"The 'settings' parameter must be one of {', '.join(PRESETS)}. Got {preset!r} instead."
+        )
     if method == "out-of-subset":
         if preset != "auto":
             raise InputError(
@@ -63,7 +65,7 @@ def auto_ispl(labels: LabelArray) -> IsplSettings:
 
 
 def auto_out_of_subset(labels: LabelArray) -> OutOfSubsetSettings:
-    """Subset shares for which a class gives each model about 5 to 14 samples, never under 1% nor over 1/3."""
+    """Subset shares for which a class gives each model about 5 to 14 samples, never under 1% nor over 3/8."""
     typical = float(np.median(np.bincount(labels)[np.unique(labels)]))
     low = float(np.clip(5.6 / typical, 0.01, 0.15))
     return OutOfSubsetSettings(alpha_low=low, alpha_high=2.5 * low)

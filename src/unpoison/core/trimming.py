@@ -11,11 +11,11 @@ from unpoison.types import BoolArray, FloatArray, LabelArray
 
 
 def smooth_losses(previous: FloatArray, current: FloatArray, *, momentum: float) -> FloatArray:
-    """L <- eta L + (1 - eta) R, where a NaN loss counts as infinite: the worst."""
-    worst_if_nan = np.where(np.isnan(current), np.inf, current)
+    """L <- eta L + (1 - eta) R, where a loss that is not finite counts as infinite: the worst."""
+    usable = np.where(np.isfinite(current), current, np.inf)
     if momentum == 0.0:
-        return worst_if_nan
-    smoothed: FloatArray = momentum * previous + (1.0 - momentum) * worst_if_nan
+        return usable
+    smoothed: FloatArray = momentum * previous + (1.0 - momentum) * usable
     return smoothed
 
 
@@ -60,12 +60,11 @@ def trim(
     >>> trim(losses, labels, beta=0.5, class_share=0.1, rng=np.random.default_rng(0)).tolist()
     [True, True, False, True]
     """
-    ranked = np.where(np.isnan(losses), np.inf, losses)
-    chosen = lowest(ranked, ceil_share(beta, len(ranked)), rng=rng)
+    chosen = lowest(losses, ceil_share(beta, len(losses)), rng=rng)
     if class_share > 0.0:
         for members in class_members(labels):
             floor_size = ceil_share(class_share, len(members))
-            chosen[members[lowest(ranked[members], floor_size, rng=rng)]] = True
+            chosen[members[lowest(losses[members], floor_size, rng=rng)]] = True
     return chosen
 
 
@@ -74,14 +73,15 @@ def lowest(values: FloatArray, count: int, *, rng: np.random.Generator) -> BoolA
     if count <= 0 or len(values) == 0:
         return np.zeros(len(values), dtype=np.bool_)
     count = min(count, len(values))
-    border = np.partition(values, count - 1)[count - 1]
-    if not border < np.inf:
+    ranked = np.where(np.isfinite(values), values, np.inf)
+    border = np.partition(ranked, count - 1)[count - 1]
+    if border == np.inf:
         return np.isfinite(values)
-    chosen: BoolArray = values < border
-    tied = np.flatnonzero(values == border)
+    chosen: BoolArray = ranked < border
+    tied = np.flatnonzero(ranked == border)
     missing = count - int(chosen.sum())
     chosen[tied if missing == len(tied) else rng.choice(tied, size=missing, replace=False)] = True
-    return chosen & (values > -np.inf)
+    return chosen
 
 
 def class_members(labels: LabelArray) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

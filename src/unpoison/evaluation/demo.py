@@ -53,7 +53,9 @@ class DemoResult:
 
 
 @dataclass(frozen=True)
-class _Split:
+class Split:
+    """Images and labels, to train on and to test on."""
+
     train_images: NDArray[np.uint8]
     train_labels: LabelArray
     test_images: NDArray[np.uint8]
@@ -72,7 +74,7 @@ def run_demo(
     Everything is left in ``out``: ``poisoned.npz`` (what ``clean`` is given), ``truth.csv`` (which it never
     reads) and ``cleaned/`` with the report.
     """
-    split = _digits(seed)
+    split = split_digits(seed)
     poisoned = attack.apply(split.train_images, split.train_labels, seed=seed)
     _write_inputs(out, poisoned)
     clean(
@@ -88,14 +90,15 @@ def run_demo(
         n_clean_removed=int((~poisoned.truth & ~keep).sum()),
         found=found_share(keep, poisoned.truth),
         lost=lost_share(keep, poisoned.truth),
-        undefended=_effect(poisoned, everything, split, attack, seed),
-        cleaned=_effect(poisoned, keep, split, attack, seed),
-        perfect=_effect(poisoned, ~poisoned.truth, split, attack, seed),
+        undefended=train_and_attack(poisoned, everything, split, attack, seed),
+        cleaned=train_and_attack(poisoned, keep, split, attack, seed),
+        perfect=train_and_attack(poisoned, ~poisoned.truth, split, attack, seed),
         report=out / "cleaned" / "report.html",
     )
 
 
-def _digits(seed: int) -> _Split:
+def split_digits(seed: int) -> Split:
+    """scikit-learn's digits, shuffled, with a quarter held out."""
     from unpoison.data.load import load
 
     dataset = load("digits")
@@ -103,7 +106,7 @@ def _digits(seed: int) -> _Split:
     n_test = int(TEST_SHARE * len(dataset))
     test, train = order[:n_test], order[n_test:]
     images, labels = dataset.features, dataset.labels
-    return _Split(images[train], labels[train], images[test], labels[test])
+    return Split(images[train], labels[train], images[test], labels[test])
 
 
 def _write_inputs(out: Path, poisoned: Poisoned) -> None:
@@ -122,7 +125,9 @@ def _read_keep(manifest: Path) -> BoolArray:
         return np.array([row["keep"] == "true" for row in csv.DictReader(file)], dtype=np.bool_)
 
 
-def _effect(poisoned: Poisoned, keep: BoolArray, split: _Split, attack: DirtyLabel, seed: int) -> Effect:
+def train_and_attack(
+    poisoned: Poisoned, keep: BoolArray, split: Split, attack: DirtyLabel, seed: int
+) -> Effect:
     """Train the victim, a small neural network (not the model that cleaned), on what is kept."""
     from sklearn.exceptions import ConvergenceWarning
 

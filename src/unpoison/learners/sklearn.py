@@ -71,6 +71,8 @@ class SklearnLearner:
         with warnings.catch_warnings():
             # training stops at the budget it was given, not at convergence, and that is meant
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # a subset smaller than a batch is one step an epoch
+            warnings.filterwarnings("ignore", message="Got `batch_size` less than 1 or larger")
             if hasattr(self._model, "partial_fit"):
                 self._train_on(indices, max(epochs, ceil(min_steps / self._steps_per_epoch(len(indices)))))
             else:
@@ -126,10 +128,12 @@ class SklearnLearner:
             constant[:, self._only_class] = 1.0
             return constant
         rows = self._matrix[indices]
-        if hasattr(self._model, "predict_proba"):
-            known = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
-        else:
-            known = _softmax(np.asarray(self._model.decision_function(rows), dtype=np.float64))
+        # naive Bayes takes the logarithm of the zero prior of an unseen class; what is NaN is dealt with
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if hasattr(self._model, "predict_proba"):
+                known = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
+            else:
+                known = _softmax(np.asarray(self._model.decision_function(rows), dtype=np.float64))
         result = np.zeros((len(indices), self._n_classes))
         result[:, np.asarray(self._model.classes_, dtype=np.int64)] = known
         return result
