@@ -1,6 +1,6 @@
 """Quality on scikit-learn's digits: what is found, what clean data is lost, beside the paper's method.
 
-    python benchmarks/digits_quality.py [--seeds 10] [--ispl-seeds 3] [--workers 2]
+    python benchmarks/digits_quality.py [--seeds 30] [--ispl-seeds 3] [--workers 2]
 
 Each seed draws a split, a source and a target class, and a bright square of 1 or 2 pixels at a random
 place; epsilon is the poisoned share of the source class. Seeds start at 100: the thresholds of the
@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--ispl-seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()

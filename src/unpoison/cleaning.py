@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,10 +54,11 @@ def clean(
     options = options or CleanOptions()
     started = time.perf_counter()
     estimator = named_estimator(options.learner)
-    finished = options.resume and is_complete(out)
-    existed = out.exists()
+    finished = options.resume and _said(lambda: is_complete(out))
+    new_folders = _missing(out)
     if not finished:
-        prepare(out, resume=options.resume, source=Path(source) if Path(source).exists() else None)
+        there = source != "" and _said(Path(source).exists)
+        prepare(out, resume=options.resume, source=Path(source) if there else None)
     try:
         listener(Progress("reading the data", 0, 1))
         dataset = load(source, options=options.load)
@@ -63,7 +66,7 @@ def clean(
             dataset.labels, method=options.method, preset=options.preset, **options.changes
         )
     except Exception:
-        _undo_prepare(out, existed=existed)
+        _undo_prepare(out, new_folders)
         raise
     listener(Progress("reading the data", 1, 1))
     identity = {
@@ -108,6 +111,8 @@ def read_record(out: Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise OutputError(f"{path} cannot be read ({error})") from error
+    if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
+        raise OutputError(f"{path} was not written by unpoison; choose an empty or new folder with --out")
     return record
 
 
@@ -117,20 +122,33 @@ def _suitable_workers(matrix: Any) -> int:
     return 1 if n_values < 1_000_000 else min(os.cpu_count() or 1, 8)
 
 
-def _undo_prepare(out: Path, *, existed: bool) -> None:
+def _said(ask: Callable[[], bool]) -> bool:
+    """The answer of the file system; no where it refuses one, as for a name that is too long."""
+    try:
+        return ask()
+    except OSError:
+        return False
+
+
+def _missing(out: Path) -> list[Path]:
+    """``out`` and the folders above it that are not there yet, innermost first."""
+    return [folder for folder in (out, *out.parents) if not _said(folder.exists)]
+
+
+def _undo_prepare(out: Path, new_folders: list[Path]) -> None:
     """Leave nothing behind where the input was refused before any work was done."""
     work = out / WORK_FOLDER
     if work.is_dir() and not any(work.iterdir()):
-        work.rmdir()
-        if not existed:
-            out.rmdir()
+        with suppress(OSError):  # someone else put something there meanwhile
+            for folder in (work, *new_folders):
+                folder.rmdir()
 
 
 def _finished_run(out: Path, identity: dict[str, object]) -> dict[str, Any]:
     """A resumed run that was complete already: check that it is the same one, tidy up, report it."""
     record = read_record(out)
     known = {
-        "data": record.get("data", {}).get("fingerprint"),
+        "data": record["data"].get("fingerprint"),
         "settings": record.get("settings"),
         "learner": record.get("learner"),
         "seed": record.get("seed"),

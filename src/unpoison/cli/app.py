@@ -9,8 +9,12 @@ import click
 from unpoison import __version__
 from unpoison.cli.clean import clean
 from unpoison.cli.demo import demo
+from unpoison.cli.text import shown
 from unpoison.cli.verify import verify
 from unpoison.errors import UnpoisonError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 1 would say that something was found."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,7 +34,13 @@ app.add_command(demo)
 def main() -> None:
     """Run the program; every error that was raised on purpose becomes one line and exit code 2."""
     try:
-        app(prog_name="unpoison")
+        app(prog_name="unpoison", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("interrupted; clean goes on from its last finished step with --resume", err=True)
+        sys.exit(INTERRUPTED)
     except UnpoisonError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {shown(error)}", err=True)
         sys.exit(2)

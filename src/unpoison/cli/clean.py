@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,16 @@ from typing import Any
 import click
 
 from unpoison.cli.progress import progress_bars
+from unpoison.cli.text import shown
 from unpoison.core.presets import METHODS, PRESETS
 from unpoison.learners.defaults import DEFAULT_LEARNER, LEARNERS
+
+
+def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Nothing is above not-a-number: as a limit it would let everything pass, and no range refuses it."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not in the range 0.0<=x<=1.0.", context, parameter)
+    return value
 
 
 @click.command()
@@ -42,6 +51,7 @@ from unpoison.learners.defaults import DEFAULT_LEARNER, LEARNERS
 @click.option(
     "--fail-above",
     type=click.FloatRange(0.0, 1.0),
+    callback=_refuse_nan,
     metavar="FRACTION",
     help="Exit with 1 when more than this share of the samples is judged poisoned.",
 )
@@ -97,6 +107,6 @@ def _summary(record: dict[str, Any], out: Path) -> None:
     result, data = record["result"], record["data"]
     kept = data["n"] - result["n_removed"]
     click.echo(result["verdict"])
-    click.echo(f"  kept      {kept:,} of {data['n']:,} samples in {out / 'clean'}")
-    click.echo(f"  manifest  {out / 'manifest.csv'}")
-    click.echo(f"  report    {out / 'report.html'}")
+    click.echo(f"  kept      {kept:,} of {data['n']:,} samples in {shown(out / 'clean')}")
+    click.echo(f"  manifest  {shown(out / 'manifest.csv')}")
+    click.echo(f"  report    {shown(out / 'report.html')}")

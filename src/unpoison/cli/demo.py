@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unpoison.cli.progress import progress_bars
+from unpoison.cli.text import shown
 
 if TYPE_CHECKING:
     from unpoison.evaluation.demo import DemoResult
@@ -71,4 +72,4 @@ def _show(result: DemoResult) -> None:
         table.add_row(name, f"{effect.accuracy:.1%}", f"{effect.targeted:.1%}")
     console.print(table)
     console.print("report: ", end="")
-    click.echo(result.report)
+    click.echo(shown(result.report))

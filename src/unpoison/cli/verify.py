@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from unpoison.cli.text import shown
+
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
@@ -16,8 +18,8 @@ def verify(directory: Path) -> None:
 
     problems = find_problems(directory)
     for problem in problems:
-        click.echo(problem)
+        click.echo(shown(problem))
     if problems:
-        click.echo(f"{directory}: {len(problems)} problem{'s' if len(problems) > 1 else ''} found")
+        click.echo(f"{shown(directory)}: {len(problems)} problem{'s' if len(problems) > 1 else ''} found")
         sys.exit(1)
-    click.echo(f"{directory}: every file and every kept sample is as the run wrote it")
+    click.echo(f"{shown(directory)}: every file and every kept sample is as the run wrote it")

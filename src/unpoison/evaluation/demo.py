@@ -110,14 +110,19 @@ def split_digits(seed: int) -> Split:
 
 
 def _write_inputs(out: Path, poisoned: Poisoned) -> None:
-    if out.exists() and any(out.iterdir()):
-        raise OutputError(f"{out} is not empty; choose an empty or new folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(out / "poisoned.npz", x=poisoned.images, y=poisoned.labels)
-    with (out / "truth.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["row", "poisoned"])
-        writer.writerows(enumerate(poisoned.truth.astype(int).tolist()))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise OutputError(f"{out} is not empty; choose an empty or new folder with --out")
+        np.savez_compressed(out / "poisoned.npz", x=poisoned.images, y=poisoned.labels)
+        with (out / "truth.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["row", "poisoned"])
+            writer.writerows(enumerate(poisoned.truth.astype(int).tolist()))
+    except OSError as error:
+        raise OutputError(
+            f"{out} cannot be used for the results ({error.strerror}); choose another folder with --out"
+        ) from error
 
 
 def _read_keep(manifest: Path) -> BoolArray:
@@ -130,9 +135,11 @@ def train_and_attack(
 ) -> Effect:
     """Train the victim, a small neural network (not the model that cleaned), on what is kept."""
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
     model = _victim(seed)
-    with warnings.catch_warnings():
+    # one thread: faster for a network this small, and the same figures on any machine's number of cores
+    with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the budget is meant
         model.fit(as_matrix(poisoned.images[keep]), poisoned.labels[keep])
     predicted = model.predict(as_matrix(split.test_images))
