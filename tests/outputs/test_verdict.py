@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
-from unpoison.core.result import Group
+from unpoison.core.result import Group, Sanitization
 from unpoison.outputs import verdict
+from unpoison.outputs.verdict import caution
 
 from .builders import NASTY, make_dataset, make_result
 
@@ -87,3 +89,28 @@ def test_is_one_printable_line(name: str) -> None:
     sentence = verdict(dataset, make_result(dataset))
     assert sentence.isprintable()
     assert len(sentence) < 250
+
+
+@pytest.mark.parametrize(("accuracy", "weak"), [(0.38, True), (0.6999, True), (0.7, False), (0.95, False)])
+def test_a_learner_that_explains_little_is_said_so(accuracy: float, weak: bool) -> None:
+    everything = np.ones(4, dtype=np.bool_)
+    zeros = np.zeros(4)
+    result = Sanitization(
+        keep=everything,
+        suspicion=zeros,
+        predicted=zeros.astype(np.int64),
+        components=np.zeros((1, 4), dtype=np.int64),
+        notes={"vote_accuracy": accuracy},
+    )
+    message = caution(result)
+    assert (message is not None) == weak
+    if message is not None:
+        assert "stronger learner" in message
+
+
+def test_no_vote_accuracy_no_caution() -> None:
+    zeros = np.zeros(4)
+    components = np.zeros((1, 4), dtype=np.int64)
+    assert (
+        caution(Sanitization(np.ones(4, dtype=np.bool_), zeros, zeros.astype(np.int64), components)) is None
+    )

@@ -107,6 +107,8 @@ def _summary(record: dict[str, Any], out: Path) -> None:
     result, data = record["result"], record["data"]
     kept = data["n"] - result["n_removed"]
     click.echo(result["verdict"])
+    if result.get("caution"):
+        click.echo(f"Caution: {result['caution']}")
     click.echo(f"  kept      {kept:,} of {data['n']:,} samples in {shown(out / 'clean')}")
     click.echo(f"  manifest  {shown(out / 'manifest.csv')}")
     click.echo(f"  report    {shown(out / 'report.html')}")

@@ -60,7 +60,8 @@ class FolderCheckpoints:
         """The saved result, or None where there is none or the file cannot be read."""
         path = self._path(name)
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            # opened here, since numpy leaves a damaged archive that it opened itself open
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 return {key: stored[key] for key in stored[MEMBERS].tolist()}
         except FileNotFoundError:
             return None

@@ -117,7 +117,7 @@ def clean_out_of_subset(
         components=np.maximum(component, 0)[None, :],
         cost=workshop.cost,
         groups=groups,
-        notes={"outside_accuracy": float((predicted == labels)[component == 0].mean())},
+        notes={"vote_accuracy": float((predicted == labels)[component == 0].mean())},
     )
 
 

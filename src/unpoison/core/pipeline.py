@@ -152,6 +152,7 @@ def clean_by_ispl(
         components=components,
         cost=workshop.cost,
         groups=_removed_by_class(keep, modal, support, labels, n_classes),
+        notes={"vote_accuracy": float((modal == labels).mean())},
     )
 
 

@@ -51,7 +51,7 @@ class Sanitization:
     cost: Cost = field(default_factory=Cost)
     groups: tuple[Group, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
-    """Plain facts for ``run.json``."""
+    """Plain facts for ``run.json``; ``vote_accuracy``: the share of samples whose voted label is theirs."""
 
     @property
     def n_removed(self) -> int:

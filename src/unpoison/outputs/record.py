@@ -17,7 +17,7 @@ from unpoison import __version__
 from unpoison.core.result import Group, Sanitization
 from unpoison.data.container import Dataset
 from unpoison.outputs.manifest import class_name
-from unpoison.outputs.verdict import verdict
+from unpoison.outputs.verdict import caution, verdict
 
 FORMAT_VERSION = 1
 
@@ -112,6 +112,7 @@ def _data(dataset: Dataset) -> Record:
 def _result(dataset: Dataset, result: Sanitization) -> Record:
     return {
         "verdict": verdict(dataset, result),
+        "caution": caution(result),
         "n_removed": result.n_removed,
         "removed_fraction": result.removed_fraction,
         "by_class": [_by_class(dataset, result, label) for label in range(len(dataset.class_names))],

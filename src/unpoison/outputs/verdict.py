@@ -14,6 +14,9 @@ from unpoison.report.text import count, percent, printable
 Pair: TypeAlias = tuple[int, int]
 """A label, and what models that did not train on the samples call them."""
 
+WEAK_VOTE = 0.7
+"""Where fewer samples than this get their own label by vote, the learner cannot tell odd from planted."""
+
 _NAMED_PAIRS = 3
 _MOST = 0.8
 
@@ -26,6 +29,17 @@ def verdict(dataset: Dataset, result: Sanitization) -> str:
     look = "looks" if n_removed == 1 else "look"
     head = f"{count(n_removed)} of {count(n)} samples ({percent(result.removed_fraction)}) {look} planted"
     return f"{head}: {_detail(dataset, result)}."
+
+
+def caution(result: Sanitization) -> str | None:
+    """What to know before believing the verdict, or None."""
+    accuracy = result.notes.get("vote_accuracy")
+    if accuracy is None or accuracy >= WEAK_VOTE:
+        return None
+    return (
+        f"The learner explains only {percent(accuracy)} of the samples, so this verdict is weak evidence "
+        "either way; try a stronger learner."
+    )
 
 
 def removed_pairs(dataset: Dataset, result: Sanitization) -> list[tuple[Pair, int]]:
