@@ -111,7 +111,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise ValueError(
                 f"IncompatibilityClustering needs at least 2 classes to compare; "
-                f"got one class: {self.classes_[0]!r}"
+                f"got one class: {_plain(self.classes_[0])!r}"
             )
         matrix = as_matrix(X, standardize=self.estimator is None)
         model = named_estimator() if self.estimator is None else self.estimator

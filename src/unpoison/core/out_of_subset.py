@@ -26,6 +26,9 @@ from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
 SMALLEST_GROUP = 3
 """Fewer samples than this are not a group: one odd sample always moves with itself."""
 
+LARGEST_SHARE = 1 / 3
+"""A larger part of its class than this is not a group: who is planted and who is not would be a guess."""
+
 
 @dataclass(frozen=True)
 class FitTask:
@@ -65,8 +68,10 @@ class GroupTask:
         separations: list[float] = []
         for members in class_members(self.labels):
             split = split_in_two(movements(self.losses[:, members], self.seen[:, members]))
+            size = int(split.group.sum())
+            has_size = SMALLEST_GROUP <= size <= LARGEST_SHARE * len(members)
             # a group that could not be removed anyhow stays with the bulk, for the judges to learn from
-            if split.separation >= self.least_separation and split.group.sum() >= SMALLEST_GROUP:
+            if has_size and split.separation >= self.least_separation:
                 separations.append(split.separation)
                 component[members[split.group]] = len(separations)
                 component[members[split.halo]] = -len(separations)

@@ -16,7 +16,7 @@ from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
 from unpoison.errors import InputError
 from unpoison.seeds import Seeds
-from unpoison.types import FloatArray, IndexArray, LabelArray
+from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
 
 SMALLEST_PROBABILITY = 1e-12
 """Probabilities are clipped here: the loss of a sample whose class the model never saw is -log of it."""
@@ -58,6 +58,7 @@ class SklearnLearner:
         self._n_classes = n_classes
         self._shuffling = Seeds(seed).stream("shuffle")
         self._only_class: int | None = None
+        self._seen = np.zeros(n_classes, dtype=np.bool_)
         self._trained = 0
         self._scored = 0
 
@@ -91,6 +92,7 @@ class SklearnLearner:
 
     def _train_on(self, indices: IndexArray, epochs: int) -> None:
         everything = np.arange(self._n_classes)
+        self._seen[self._labels[indices]] = True
         for _ in range(epochs):
             order = self._shuffling.permutation(indices)
             self._model.partial_fit(self._matrix[order], self._labels[order], classes=everything)
@@ -102,6 +104,8 @@ class SklearnLearner:
         self._only_class = int(targets[0]) if (targets == targets[0]).all() else None
         if self._only_class is None:
             self._model.fit(self._matrix[indices], targets)
+        self._seen[:] = False
+        self._seen[targets] = True
         self._trained += len(indices)
 
     def _steps_per_epoch(self, n: int) -> int:
@@ -136,7 +140,15 @@ class SklearnLearner:
                 known = _softmax(np.asarray(self._model.decision_function(rows), dtype=np.float64))
         result = np.zeros((len(indices), self._n_classes))
         result[:, np.asarray(self._model.classes_, dtype=np.int64)] = known
-        return result
+        return result if self._seen.all() else _without(result, ~self._seen)
+
+
+def _without(probabilities: FloatArray, columns: BoolArray) -> FloatArray:
+    """Nothing for some classes: one that is trained on by epochs knows the names of those it never saw."""
+    probabilities[:, columns] = 0.0
+    total = probabilities.sum(axis=1, keepdims=True)
+    result: FloatArray = probabilities / np.where(total > 0.0, total, 1.0)
+    return result
 
 
 def _softmax(scores: NDArray[np.float64]) -> FloatArray:
