@@ -53,7 +53,6 @@ def clean(
     """Clean ``source`` into the folder ``out``; return what its ``run.json`` says."""
     options = options or CleanOptions()
     started = time.perf_counter()
-    estimator = named_estimator(options.learner)
     finished = options.resume and _said(lambda: is_complete(out))
     new_folders = _missing(out)
     if not finished:
@@ -65,6 +64,8 @@ def clean(
         settings = settings_for(
             dataset.labels, method=options.method, preset=options.preset, **options.changes
         )
+        matrix = as_matrix(dataset.features, standardize=True)
+        estimator = named_estimator(options.learner, sparse=hasattr(matrix, "tocsr"))
     except Exception:
         _undo_prepare(out, new_folders)
         raise
@@ -80,7 +81,6 @@ def clean(
     }
     if finished:
         return _finished_run(out, identity)
-    matrix = as_matrix(dataset.features, standardize=True)
     result = sanitize(
         dataset.labels,
         SklearnFactory(estimator, matrix, dataset.labels, len(dataset.class_names)),

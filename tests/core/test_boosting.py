@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -84,6 +84,7 @@ def test_tally_by_hand() -> None:
     assert tally(predictions, n_classes=4).tolist() == [[2, 0, 1, 0], [0, 3, 0, 0], [1, 1, 1, 0]]
 
 
+@settings(deadline=None)
 @given(hnp.arrays(np.int64, st.tuples(st.integers(1, 8), st.integers(1, 12)), elements=st.integers(0, 4)))
 def test_tally_counts_every_vote_once(predictions: np.ndarray) -> None:
     counts = tally(predictions, n_classes=5)
@@ -155,6 +156,7 @@ def test_suspicion_by_hand() -> None:
     assert suspicion_from_losses(losses) == pytest.approx([0.0, (0.5 + 0.75 + 1) / 3, 1.0, 1 / 3])
 
 
+@settings(deadline=None)
 @given(
     hnp.arrays(
         np.float32,

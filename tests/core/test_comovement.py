@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -45,6 +45,7 @@ def brute_force_share(values: np.ndarray) -> float:
     return best
 
 
+@settings(deadline=None)
 @given(hnp.arrays(float, st.integers(2, 25), elements=st.floats(-100, 100, width=16)))
 def test_the_cut_is_the_best_of_all_cuts(values: np.ndarray) -> None:
     assume(np.ptp(values) > 1e-2)

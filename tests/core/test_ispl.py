@@ -54,13 +54,11 @@ def test_each_iteration_trains_on_what_the_last_one_chose() -> None:
 
 
 def test_smoothed_losses_decide() -> None:
-    """With eta = 1/2: L1 = R1/2, L2 = R1/4 + R2/2, L3 = R1/8 + R2/4 + R3/2, and so on from L0 = 0."""
-    losses = [[8, 8, 0, 0], [0, 0, 4, 4], [0, 1, 2, 3], [4, 0, 0, 4]]
-    # L4: 0.5 + 0 + 0 + 2 = 2.5; 0.5 + 0 + 0.25 = 0.75; 0 + 0.5 + 0.5 + 0 = 1; 0 + 0.5 + 0.75 + 2 = 3.25
-    learner = ScriptedLearner(losses)
+    """With eta = 1/2, from 0: L2 = R1/4 + R2/2, L3 = R1/8 + R2/4 + R3/2, L4 = R1/16 + R2/8 + R3/4 + R4/2."""
+    learner = ScriptedLearner(losses=[[8, 0, 0, 6], [4, 4, 0, 0], [1, 0, 4, 4], [1, 1.5, 0, 0]])
+    # L2: 4, 2, 0, 1.5; L3: 2.5, 1, 2, 2.75 (R3 alone: 0 and 1); L4: 1.75, 1.25, 1, 1.375 (R4 alone: 2, 3)
     assert run(learner, [0] * 4, settings=replace(PLAIN, momentum=0.5)) == [1, 2]
-    # L2: 2, 2, 2, 2 would be a tie; L3: 1, 1.5, 2, 2.5
-    assert learner.fits[3].indices == [0, 1]
+    assert [fit.indices for fit in learner.fits[2:]] == [[2, 3], [1, 2]]
 
 
 def test_losses_are_asked_of_all_active_samples_at_every_iteration() -> None:

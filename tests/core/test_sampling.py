@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison.core.sampling import ceil_share, sample_binomial, sample_per_class
@@ -37,6 +37,7 @@ def test_ceil_share_by_hand(share: float, count: int, expected: int) -> None:
     assert ceil_share(share, count) == expected
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 5000))
 def test_ceil_share_is_the_exact_ceiling_of_a_ratio(numerator: int, denominator: int, count: int) -> None:
     numerator = min(numerator, denominator)
@@ -75,6 +76,7 @@ def test_nothing_of_nothing() -> None:
     assert len(sample_binomial(empty, alpha=0.5, rng=rng())) == 0
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 4), min_size=1, max_size=60),
     st.integers(1, 20),

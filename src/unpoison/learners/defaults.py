@@ -10,10 +10,13 @@ from unpoison.errors import InputError
 DEFAULT_LEARNER = "logistic"
 
 
-def named_estimator(name: str = DEFAULT_LEARNER) -> Any:
-    """The classifier that ``--learner NAME`` means."""
+def named_estimator(name: str = DEFAULT_LEARNER, *, sparse: bool = False) -> Any:
+    """The classifier that ``--learner NAME`` means, for dense or ``sparse`` features."""
     if name not in LEARNERS:
         raise InputError(f"unknown learner {name!r}; choose one of {', '.join(LEARNERS)}")
+    if sparse and name in DENSE_ONLY:
+        others = ", ".join(learner for learner in LEARNERS if learner not in DENSE_ONLY)
+        raise InputError(f"the learner {name!r} cannot take text or very wide tables; choose one of {others}")
     return LEARNERS[name]()
 
 
@@ -54,3 +57,5 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "forest": _forest,
     "boosting": _boosting,
 }
+
+DENSE_ONLY = frozenset({"boosting"})

@@ -40,6 +40,11 @@ class SklearnFactory:
                 f"The 'estimator' parameter must be a classifier with predict_proba or decision_function. "
                 f"Got {self.estimator!r} instead."
             )
+        if getattr(self.estimator, "decision_function_shape", "ovr") == "ovo":
+            raise InputError(
+                "The 'estimator' parameter must give one score a class: decision_function_shape must be 'ovr'. "
+                "Got 'ovo' instead."
+            )
 
     def __call__(self, seed: int) -> SklearnLearner:
         """An untrained copy whose random states all follow from ``seed``."""

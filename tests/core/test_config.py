@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from unpoison.core.config import IsplSettings, OutOfSubsetSettings
+from unpoison.errors import InputError, UnpoisonError
+
+NAN, INF = float("nan"), float("inf")
+
+AT_LEAST_ONE = "a whole number of at least 1"
+AT_LEAST_ZERO = "a whole number of at least 0"
+AT_LEAST_TWO = "a whole number of at least 2"
+NOT_ZERO, CLOSED, NOT_ONE, OPEN = (f"a number in {text}" for text in ("(0, 1]", "[0, 1]", "[0, 1)", "(0, 1)"))
+
+LIMITS: dict[type[Any], dict[str, str]] = {
+    IsplSettings: {
+        "rounds": AT_LEAST_ONE,
+        "restarts": AT_LEAST_ONE,
+        "first_epochs": AT_LEAST_ONE,
+        "epochs": AT_LEAST_ONE,
+        "weak_epochs": AT_LEAST_ONE,
+        "self_training_updates": AT_LEAST_ONE,
+        "self_training_interval": AT_LEAST_ONE,
+        "min_steps": AT_LEAST_ZERO,
+        "weak_min_steps": AT_LEAST_ZERO,
+        "alpha": NOT_ZERO,
+        "coverage": NOT_ZERO,
+        "class_floor": CLOSED,
+        "momentum": NOT_ONE,
+        "self_training_momentum": NOT_ONE,
+        "class_floor_of": "one of 'target', 'current'",
+        "sampling": "one of 'per-class', 'binomial'",
+        "first_training": "one of 'sample', 'half-then-all'",
+        "keep_rule": "one of 'mode-or-lower-half', 'two-votes', 'component'",
+        "self_training": "one of True, False",
+    },
+    OutOfSubsetSettings: {
+        "models": AT_LEAST_TWO,
+        "judges": AT_LEAST_TWO,
+        "epochs": AT_LEAST_ONE,
+        "min_steps": AT_LEAST_ZERO,
+        "alpha_low": OPEN,
+        "alpha_high": OPEN,
+        "separation": CLOSED,
+        "agreement": CLOSED,
+        "belonging": CLOSED,
+    },
+}
+
+BAD: dict[str, list[Any]] = {
+    AT_LEAST_ONE: [0, -1, 1.0, "3", None, True, NAN],
+    AT_LEAST_ZERO: [-1, 0.0, "0", None, False],
+    AT_LEAST_TWO: [1, 0, 2.0, None, True],
+    NOT_ZERO: [0, 0.0, -0.1, 1.0000001, NAN, INF, "0.5", None, True],
+    CLOSED: [-1e-9, 1.1, NAN, -INF, "1", None, False],
+    NOT_ONE: [1, 1.0, -0.1, NAN, "0", None, True],
+    OPEN: [0, 1, 0.0, 1.0, NAN, None, "x"],
+}
+GOOD: dict[str, list[Any]] = {
+    AT_LEAST_ONE: [1, 7],
+    AT_LEAST_ZERO: [0, 5],
+    AT_LEAST_TWO: [2, 9],
+    NOT_ZERO: [1e-9, 1, 1.0],
+    CLOSED: [0, 1, 0.5],
+    NOT_ONE: [0, 0.999],
+    OPEN: [],
+}
+
+
+def cases(table: dict[str, list[Any]], otherwise: list[Any]) -> list[Any]:
+    return [
+        pytest.param(kind, name, wanted, value, id=f"{kind.__name__}-{name}-{value!r}")
+        for kind, limits in LIMITS.items()
+        for name, wanted in limits.items()
+        for value in table.get(wanted, otherwise)
+    ]
+
+
+def test_every_setting_has_a_limit_here() -> None:
+    for kind, limits in LIMITS.items():
+        assert {field.name for field in dataclasses.fields(kind)} == set(limits)
+
+
+@pytest.mark.parametrize(("kind", "name", "wanted", "value"), cases(BAD, ["nonsense", None, 2, ""]))
+def test_an_error_names_the_parameter_what_was_wanted_and_what_was_given(
+    kind: type[Any], name: str, wanted: str, value: Any
+) -> None:
+    with pytest.raises(InputError) as caught:
+        kind(**{name: value})
+    assert str(caught.value) == (
+        f"The {name!r} parameter of {kind.__name__} must be {wanted}. Got {value!r} instead."
+    )
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, UnpoisonError)
+
+
+@pytest.mark.parametrize(("kind", "name", "wanted", "value"), cases(GOOD, []))
+def test_the_ends_of_each_interval(kind: type[Any], name: str, wanted: str, value: Any) -> None:
+    assert getattr(kind(**{name: value}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("class_floor_of", ("target", "current")),
+        ("sampling", ("per-class", "binomial")),
+        ("first_training", ("sample", "half-then-all")),
+        ("keep_rule", ("mode-or-lower-half", "two-votes", "component")),
+        ("self_training", (True, False)),
+    ],
+)
+def test_every_choice_can_be_made(name: str, choices: tuple[Any, ...]) -> None:
+    for choice in choices:
+        assert getattr(IsplSettings(**{name: choice}), name) == choice
+
+
+def test_the_lowest_alpha_is_not_above_the_highest() -> None:
+    assert OutOfSubsetSettings(alpha_low=0.2, alpha_high=0.2).alpha_low == 0.2
+    with pytest.raises(InputError) as caught:
+        OutOfSubsetSettings(alpha_low=0.3, alpha_high=0.2)
+    assert str(caught.value) == (
+        "The 'alpha_low' parameter of OutOfSubsetSettings must be at most alpha_high (0.2). Got 0.3 instead."
+    )
+
+
+@pytest.mark.parametrize("kind", list(LIMITS))
+def test_settings_are_frozen_and_checked_again_when_changed(kind: type[Any]) -> None:
+    settings = kind()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.epochs = 3
+    with pytest.raises(InputError, match="'epochs'"):
+        dataclasses.replace(settings, epochs=0)
+
+
+@pytest.mark.parametrize(("kind", "method"), [(IsplSettings, "ispl"), (OutOfSubsetSettings, "out-of-subset")])
+def test_settings_as_plain_values_for_files(kind: type[Any], method: str) -> None:
+    plain = kind().as_dict()
+    assert plain.pop("method") == method
+    assert kind(**json.loads(json.dumps(plain))) == kind()

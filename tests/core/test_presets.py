@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unpoison.core.config import IsplSettings, OutOfSubsetSettings
+from unpoison.core.presets import auto_ispl, auto_out_of_subset, settings_for
+from unpoison.errors import InputError
+
+LABELS = np.repeat([0, 1], 5000)
+
+PAPER_CIFAR10: dict[str, Any] = {
+    "method": "ispl",
+    "rounds": 8,
+    "restarts": 3,
+    "alpha": 0.25,
+    "momentum": 0.9,
+    "coverage": 0.96,
+    "class_floor": 0.125,
+    "class_floor_of": "target",
+    "sampling": "per-class",
+    "first_training": "sample",
+    "first_epochs": 8,
+    "epochs": 4,
+    "weak_epochs": 40,
+    "min_steps": 0,
+    "weak_min_steps": 0,
+    "keep_rule": "mode-or-lower-half",
+    "self_training": True,
+    "self_training_updates": 20,
+    "self_training_interval": 5,
+    "self_training_momentum": 0.8,
+}
+"""Written out from the paper's appendix on hyperparameters, not from the code."""
+
+PAPER_GTSRB = PAPER_CIFAR10 | {"rounds": 4, "alpha": 0.5, "self_training": False}
+
+AUTHORS = PAPER_CIFAR10 | {
+    "class_floor_of": "current",
+    "sampling": "binomial",
+    "first_training": "half-then-all",
+    "keep_rule": "two-votes",
+}
+
+
+def sized(*counts: int) -> Any:
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+@pytest.mark.parametrize(
+    ("preset", "expected"),
+    [("paper-cifar10", PAPER_CIFAR10), ("paper-gtsrb", PAPER_GTSRB), ("authors", AUTHORS)],
+)
+def test_presets_follow_the_table(preset: str, expected: dict[str, Any]) -> None:
+    assert settings_for(LABELS, preset=preset).as_dict() == expected
+    assert settings_for(sized(3, 4), preset=preset).as_dict() == expected, "whatever the data"
+
+
+def test_single_values_can_be_changed() -> None:
+    changed = settings_for(LABELS, preset="paper-gtsrb", restarts=1, alpha=0.3)
+    assert changed.as_dict() == PAPER_GTSRB | {"restarts": 1, "alpha": 0.3}
+    changed = settings_for(LABELS, method="out-of-subset", models=7)
+    assert isinstance(changed, OutOfSubsetSettings)
+    assert changed.models == 7
+
+
+def test_changes_are_checked() -> None:
+    with pytest.raises(InputError, match="'alpha' parameter of IsplSettings must be"):
+        settings_for(LABELS, alpha=2)
+    with pytest.raises(InputError, match="method 'ispl' has no setting 'models'; it has alpha, class_floor"):
+        settings_for(LABELS, models=4)
+    with pytest.raises(InputError, match="method 'out-of-subset' has no setting 'rounds'"):
+        settings_for(LABELS, method="out-of-subset", rounds=4)
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError) as caught:
+        settings_for(LABELS, method="magic")
+    assert str(caught.value) == (
+        "The 'method' parameter must be one of ispl, out-of-subset. Got 'magic' instead."
+    )
+    with pytest.raises(InputError) as caught:
+        settings_for(LABELS, preset="best")
+    assert str(caught.value) == (
+        "The 'settings' parameter must be one of auto, paper-cifar10, paper-gtsrb, authors. "
+        "Got 'best' instead."
+    )
+
+
+@pytest.mark.parametrize("preset", ["paper-cifar10", "paper-gtsrb", "authors"])
+def test_the_papers_settings_are_for_the_papers_method(preset: str) -> None:
+    with pytest.raises(InputError, match=f"The settings '{preset}' belong to the method 'ispl'"):
+        settings_for(LABELS, method="out-of-subset", preset=preset)
+
+
+@pytest.mark.parametrize(
+    ("smallest", "rounds", "alpha"),
+    [(1, 2, 0.5), (107, 2, 0.5), (108, 3, 0.5), (150, 4, 0.5), (288, 8, 0.5), (999, 8, 0.5), (1000, 8, 0.25)],
+)
+def test_auto_follows_the_smallest_class(smallest: int, rounds: int, alpha: float) -> None:
+    settings = auto_ispl(sized(5000, smallest, 2000))
+    assert (settings.rounds, settings.alpha) == (rounds, alpha)
+    assert (settings.min_steps, settings.weak_min_steps) == (100, 800)
+    assert settings_for(sized(5000, smallest, 2000)) == settings
+
+
+def test_auto_ignores_class_numbers_that_do_not_occur() -> None:
+    assert auto_ispl(np.repeat([0, 3], 5000)) == auto_ispl(LABELS)
+    assert auto_out_of_subset(np.repeat([0, 3], 5000)) == auto_out_of_subset(LABELS)
+
+
+@pytest.mark.parametrize(
+    ("typical", "low"), [(140, 0.04), (56, 0.1), (10, 0.15), (1, 0.15), (560, 0.01), (10_000, 0.01)]
+)
+def test_auto_subsets_hold_about_five_to_fourteen_of_a_class(typical: int, low: float) -> None:
+    settings = auto_out_of_subset(sized(typical, typical, 3 * typical))
+    assert settings.alpha_low == pytest.approx(low)
+    assert settings.alpha_high == pytest.approx(2.5 * low)
+    assert settings_for(sized(typical, typical, 3 * typical), method="out-of-subset") == settings
+
+
+def test_auto_keeps_the_papers_values_for_everything_else() -> None:
+    auto = settings_for(LABELS)
+    assert isinstance(auto, IsplSettings)
+    differs = {key for key, value in auto.as_dict().items() if value != PAPER_CIFAR10[key]}
+    assert differs == {"min_steps", "weak_min_steps"}
