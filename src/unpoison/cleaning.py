@@ -14,8 +14,10 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.core.checkpoint import FolderCheckpoints, check_same
+from unpoison.core.config import Settings
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
+from unpoison.data.container import Dataset
 from unpoison.data.load import LoadOptions, load
 from unpoison.errors import OutputError
 from unpoison.events import Listener, Progress, ignore
@@ -42,6 +44,17 @@ class CleanOptions:
     """Single settings to change, by name."""
 
 
+@dataclass(frozen=True)
+class _Job:
+    """A source that was read, and what will be done with it."""
+
+    dataset: Dataset
+    settings: Settings
+    factory: SklearnFactory
+    identity: dict[str, Any]
+    """What must be the same for two runs to give the same result."""
+
+
 def clean(
     source: str,
     out: Path,
@@ -60,48 +73,61 @@ def clean(
         prepare(out, resume=options.resume, source=Path(source) if there else None)
     try:
         listener(Progress("reading the data", 0, 1))
-        dataset = load(source, options=options.load)
-        settings = settings_for(
-            dataset.labels, method=options.method, preset=options.preset, **options.changes
-        )
-        matrix = as_matrix(dataset.features, standardize=True)
-        estimator = named_estimator(options.learner, sparse=hasattr(matrix, "tocsr"))
+        job = _read(source, options)
     except Exception:
         _undo_prepare(out, new_folders)
         raise
     listener(Progress("reading the data", 1, 1))
+    if finished:
+        return _finished_run(out, job.identity)
+    result = sanitize(
+        job.dataset.labels,
+        job.factory,
+        job.settings,
+        seed=options.seed,
+        runner=LocalRunner(options.workers or _suitable_workers(job.factory.matrix)),
+        checkpoints=FolderCheckpoints(out / WORK_FOLDER / "rounds", identity=job.identity),
+        listener=listener,
+    )
+    listener(Progress("writing the results", 0, 1))
+    seconds = time.perf_counter() - started
+    write(job.dataset, result, out, run=_facts(job, options, seconds=seconds, command=command))
+    listener(Progress("writing the results", 1, 1))
+    return read_record(out)
+
+
+def _read(source: str, options: CleanOptions) -> _Job:
+    dataset = load(source, options=options.load)
+    settings = settings_for(dataset.labels, method=options.method, preset=options.preset, **options.changes)
+    matrix = as_matrix(dataset.features, standardize=True)
+    estimator = named_estimator(options.learner, sparse=hasattr(matrix, "tocsr"))
     identity = {
         "data": dataset.fingerprint,
+        "input": _input_options(options.load),
         "settings": settings.as_dict(),
         "learner": options.learner,
         "seed": options.seed,
-        "image_size": options.load.image_size,
-        "text": options.load.text,
         "version": __version__,
     }
-    if finished:
-        return _finished_run(out, identity)
-    result = sanitize(
-        dataset.labels,
-        SklearnFactory(estimator, matrix, dataset.labels, len(dataset.class_names)),
-        settings,
-        seed=options.seed,
-        runner=LocalRunner(options.workers or _suitable_workers(matrix)),
-        checkpoints=FolderCheckpoints(out / WORK_FOLDER / "rounds", identity=identity),
-        listener=listener,
-    )
-    facts = RunFacts(
-        settings=settings.as_dict(),
+    factory = SklearnFactory(estimator, matrix, dataset.labels, len(dataset.class_names))
+    return _Job(dataset, settings, factory, identity)
+
+
+def _input_options(options: LoadOptions) -> dict[str, Any]:
+    """The choices at reading that change what a learner sees."""
+    return {name: getattr(options, name) for name in ("label", "text", "id_column", "image_size")}
+
+
+def _facts(job: _Job, options: CleanOptions, *, seconds: float, command: str | None) -> RunFacts:
+    return RunFacts(
+        settings=job.settings.as_dict(),
         method=options.method,
         learner=options.learner,
         seed=options.seed,
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
         command=command,
+        input=job.identity["input"],
     )
-    listener(Progress("writing the results", 0, 1))
-    write(dataset, result, out, run=facts)
-    listener(Progress("writing the results", 1, 1))
-    return read_record(out)
 
 
 def read_record(out: Path) -> dict[str, Any]:
@@ -152,6 +178,7 @@ def _finished_run(out: Path, identity: dict[str, object]) -> dict[str, Any]:
         "settings": record.get("settings"),
         "learner": record.get("learner"),
         "seed": record.get("seed"),
+        "input": record.get("input"),
     }
     check_same(known, {key: identity[key] for key in known}, where=str(out))
     shutil.rmtree(out / WORK_FOLDER, ignore_errors=True)

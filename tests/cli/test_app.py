@@ -6,11 +6,13 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from unpoison import __version__
+from unpoison.cli import app as module
 
 from .builders import call, command, environment, poisoned_npz, run, tree, write_form
 from .builders import planted as planted_digits
@@ -147,3 +149,14 @@ def test_file_names_in_an_image_folder_do_not_reach_the_terminal_raw(tmp_path: P
     done = call("verify", tmp_path / "out")
     assert done.code == 1
     assert_plain(done.out)
+
+
+def test_an_unforeseen_error_is_not_a_finding(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def broken(**given: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    monkeypatch.setattr(module, "app", broken)
+    with pytest.raises(SystemExit) as stop:
+        module.main()
+    assert stop.value.code == 3
+    assert "nobody thought of this" in capsys.readouterr().err

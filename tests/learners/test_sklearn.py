@@ -361,5 +361,5 @@ def test_what_gives_neither_probabilities_nor_scores_is_refused() -> None:
 def test_pairwise_scores_are_refused() -> None:
     from sklearn.svm import SVC
 
-    with pytest.raises(InputError, match="decision_function_shape must be 'ovr'"):
+    with pytest.raises(InputError, match=r"decision_function_shape must be 'ovr'\. Got 'ovo'"):
         SklearnFactory(SVC(decision_function_shape="ovo"), np.zeros((3, 1)), np.array([0, 1, 2]), 3)

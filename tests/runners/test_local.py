@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,3 +104,45 @@ def test_fewer_than_one_worker_is_refused(workers: int) -> None:
 def test_the_error_of_a_task_arrives(workers: int) -> None:
     with pytest.raises(ArithmeticError, match="no -3 here"):
         list(LocalRunner(workers)({"a": Square(1), "b": Square(-3)}))
+
+
+OWNER = """
+import os, sys, time
+from dataclasses import dataclass
+from unpoison.runners.local import LocalRunner
+
+@dataclass(frozen=True)
+class Sleep:
+    number: int
+
+    def __call__(self):
+        print(os.getpid(), flush=True)
+        time.sleep(120)
+
+list(LocalRunner(2)({str(n): Sleep(n) for n in range(2)}))
+"""
+
+
+def is_running(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc which processes run")
+def test_workers_end_when_their_owner_is_killed() -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    workers = {int(owner.stdout.readline()) for _ in range(2)}
+    assert len(workers) == 2
+    assert all(is_running(pid) for pid in workers)
+    owner.kill()
+    owner.wait()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and any(is_running(pid) for pid in workers):
+        time.sleep(0.1)
+    left = [pid for pid in workers if is_running(pid)]
+    owner.stdout.close()
+    assert not left, "workers went on without their owner"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 
 import click
 
@@ -13,6 +14,8 @@ from unpoison.cli.text import shown
 from unpoison.cli.verify import verify
 from unpoison.errors import UnpoisonError
 
+FAULT = 3
+"""Exit code after an error that nobody foresaw: Python's own, 1, would say that something was found."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 1 would say that something was found."""
 
@@ -22,7 +25,8 @@ INTERRUPTED = 130
 def app() -> None:
     """Find the part of a training set that was planted there, and get back a set that is safe to train on.
 
-    Exit codes: 0 fine, 1 findings (clean --fail-above, verify), 2 a usage or input error.
+    Exit codes: 0 fine, 1 findings (clean --fail-above, verify), 2 a usage or input error, 3 a fault in
+    unpoison itself, 130 interrupted.
     """
 
 
@@ -44,3 +48,6 @@ def main() -> None:
     except UnpoisonError as error:
         click.echo(f"error: {shown(error)}", err=True)
         sys.exit(2)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(FAULT)

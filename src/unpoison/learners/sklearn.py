@@ -42,8 +42,8 @@ class SklearnFactory:
             )
         if getattr(self.estimator, "decision_function_shape", "ovr") == "ovo":
             raise InputError(
-                "The 'estimator' parameter must give one score a class: decision_function_shape must be 'ovr'. "
-                "Got 'ovo' instead."
+                "The 'estimator' parameter must give one score a class: its decision_function_shape must be "
+                "'ovr'. Got 'ovo' instead."
             )
 
     def __call__(self, seed: int) -> SklearnLearner:

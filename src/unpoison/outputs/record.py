@@ -34,6 +34,8 @@ class RunFacts:
     seed: int
     seconds: float
     command: str | None = None
+    input: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Choices at reading the data, such as the size of images."""
 
 
 def build(dataset: Dataset, result: Sanitization, *, run: RunFacts) -> Record:
@@ -45,6 +47,7 @@ def build(dataset: Dataset, result: Sanitization, *, run: RunFacts) -> Record:
         "method": run.method,
         "learner": run.learner,
         "seed": run.seed,
+        "input": run.input,
         "settings": run.settings,
         "versions": versions(),
         "data": _data(dataset),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TypeVar
 
 import joblib
@@ -27,11 +31,25 @@ class LocalRunner:
 
     def __call__(self, tasks: Mapping[str, Callable[[], T]]) -> Iterator[tuple[str, T]]:
         """Yield each task's name and result as it arrives."""
-        jobs = (joblib.delayed(_run_one)(name, task) for name, task in tasks.items())
+        jobs = (joblib.delayed(_run_one)(name, task, os.getpid()) for name, task in tasks.items())
         workers = min(self.workers, max(1, len(tasks)))
         yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
 
 
-def _run_one(name: str, task: Callable[[], T]) -> tuple[str, T]:
+def _run_one(name: str, task: Callable[[], T], owner: int) -> tuple[str, T]:
+    if os.getppid() == owner:
+        _end_with(owner)
     with threadpool_limits(limits=1):
         return name, task()
+
+
+@cache
+def _end_with(owner: int) -> None:
+    """End this worker process when its owner is gone: one that is killed cannot tell its workers."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="owner-watch").start()
