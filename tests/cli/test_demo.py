@@ -21,6 +21,7 @@ RESULT = DemoResult(
     undefended=Effect(0.977, 0.952),
     cleaned=Effect(0.971, 0.013),
     perfect=Effect(0.975, 0.0),
+    verdict="40 of 1,348 samples look planted [/bold].",
     report=Path("somewhere") / "cleaned" / "report.html",
 )
 
@@ -39,6 +40,7 @@ def test_the_table(staged: mock.Mock, tmp_path: Path) -> None:
     assert staged.call_args.args == (tmp_path / "demo",)
     assert staged.call_args.kwargs["seed"] == 3
     assert "Found 27 of 28 planted images; 13 of 1,320 clean images removed (1.0%)." in done.out
+    assert "Verdict: 40 of 1,348 samples look planted [/bold].\n" in done.out
     assert figures(done.out, "as it came (no defense)") == ["97.7%", "95.2%"]
     assert figures(done.out, "cleaned by unpoison") == ["97.1%", "1.3%"]
     assert figures(done.out, "with every planted image taken out") == ["97.5%", "0.0%"]

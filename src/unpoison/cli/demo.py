@@ -47,6 +47,7 @@ def _free_folder(wanted: Path) -> Path:
 
 def _show(result: DemoResult) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console(width=100, highlight=False)
@@ -54,6 +55,7 @@ def _show(result: DemoResult) -> None:
         f"scikit-learn's digits, {result.n_train:,} training images. "
         f"Planted: {result.n_poisoned} images of a 1 with a bright patch in the corner, labelled 7."
     )
+    console.print(f"Verdict: {escape(result.verdict)}")
     console.print(
         f"[bold]Found {result.n_found} of {result.n_poisoned} planted images[/bold]; "
         f"{result.n_clean_removed} of {result.n_train - result.n_poisoned:,} clean images removed "

@@ -49,6 +49,8 @@ class DemoResult:
     undefended: Effect
     cleaned: Effect
     perfect: Effect
+    verdict: str
+    """What ``unpoison clean`` says, which does not know the truth."""
     report: Path
 
 
@@ -77,7 +79,7 @@ def run_demo(
     split = split_digits(seed)
     poisoned = attack.apply(split.train_images, split.train_labels, seed=seed)
     _write_inputs(out, poisoned)
-    clean(
+    record = clean(
         str(out / "poisoned.npz"), out / "cleaned", options=CleanOptions(seed=seed), listener=listener,
         command="unpoison clean poisoned.npz --out cleaned" + (f" --seed {seed}" if seed else ""),
     )  # fmt: skip
@@ -93,6 +95,7 @@ def run_demo(
         undefended=train_and_attack(poisoned, everything, split, attack, seed),
         cleaned=train_and_attack(poisoned, keep, split, attack, seed),
         perfect=train_and_attack(poisoned, ~poisoned.truth, split, attack, seed),
+        verdict=record["result"]["verdict"],
         report=out / "cleaned" / "report.html",
     )
 
