@@ -79,7 +79,13 @@ def test_interrupted_is_not_exit_code_1_and_can_be_resumed(tmp_path: Path) -> No
     source, out = poisoned_npz(tmp_path), tmp_path / "out"
     arguments = ("clean", source, "--out", out, "--learner", "forest")
     with subprocess.Popen(
-        command(*arguments), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(*arguments),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a job in a shell's background ignores Ctrl-C, and so would all that it starts, these tests included
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         rounds = out / ".unpoison-work" / "rounds"
         while not list(rounds.glob("subset-*.npz")):
