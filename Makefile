@@ -28,9 +28,11 @@ format: $(VENV)/.developed  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.developed  ## Measure: core cost, quality on digits
+bench: $(VENV)/.installed  ## Measure: cost of the core, quality on digits and rows
 	$(BIN)/python benchmarks/core_scale.py
+	$(BIN)/python benchmarks/demo_seeds.py
 	$(BIN)/python benchmarks/digits_quality.py
+	$(BIN)/python benchmarks/rows_and_text.py
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) $(VENV)-core demo-output dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

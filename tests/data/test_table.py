@@ -59,13 +59,13 @@ def test_class_names_are_sorted_as_numbers_where_all_are(text_file, labels, name
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"train.csv: name the column that holds the labels \(label\); the columns are: 'id', 'size'"),
+        ({}, r"train.csv: name the column that holds the labels with --label; the columns are: 'id', 'size'"),
         (
             {"label": "Y"},
-            r"train.csv: there is no column 'Y' \(label\); the columns are: 'id', 'size', 'color', 'y'",
+            r"train.csv: there is no column 'Y' for --label; the columns are: 'id', 'size', 'color', 'y'",
         ),
-        ({"label": "y", "text": "t"}, r"train.csv: there is no column 't' \(text\)"),
-        ({"label": "y", "id_column": "i"}, r"train.csv: there is no column 'i' \(id_column\)"),
+        ({"label": "y", "text": "t"}, r"train.csv: there is no column 't' for --text"),
+        ({"label": "y", "id_column": "i"}, r"train.csv: there is no column 'i' for --id"),
         ({"label": "y", "id_column": "color"}, "train.csv: the id 'red' occurs more than once"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import numpy as np
 
 from unpoison.data.arrays import row_ids
 from unpoison.data.columns import Features, Table, build_features
-from unpoison.data.container import Dataset, Preview
+from unpoison.data.container import Dataset, Origin, Preview
 from unpoison.data.files import check_keep, check_utf8, read_regular, shown, writing
 from unpoison.data.options import LoadOptions
 from unpoison.data.records import Records, is_number, read_records
@@ -88,18 +88,8 @@ def load_delimited(path: Path, *, form: Literal["csv", "tsv"], options: LoadOpti
     cells = list(zip(*(row.cells for row in records.rows), strict=True))
     columns = dict(zip(records.header.cells, cells or [()] * len(records.header.cells), strict=True))
     table = Table(name, columns, tuple(f"{path.name}:{row.line}" for row in records.rows))
-    features, labels, class_names, ids = _interpret(table, options)
-    return Dataset(
-        name=path.name,
-        kind=features.kind,
-        features=features.matrix,
-        labels=labels,
-        class_names=class_names,
-        ids=ids,
-        sources=table.sources,
-        sha256=tuple(row.sha256() for row in records.rows),
-        origin=RecordsOrigin(form, path.name, records, View(table, features.text_column)),
-    )
+    hashes = tuple(row.sha256() for row in records.rows)
+    return _dataset(path, table, options, hashes, lambda view: RecordsOrigin(form, path.name, records, view))
 
 
 def load_parquet(path: Path, *, options: LoadOptions) -> Dataset:
@@ -112,6 +102,17 @@ def load_parquet(path: Path, *, options: LoadOptions) -> Dataset:
     n = rows.table.num_rows
     columns = {column: [cell_text(value) for value in values[column]] for column in rows.columns}
     table = Table(name, columns, tuple(f"{path.name}[{i}]" for i in range(n)))
+    hashes = hash_rows(rows.columns, values)
+    return _dataset(path, table, options, hashes, lambda view: ParquetOrigin(path.name, rows, view))
+
+
+def _dataset(
+    path: Path,
+    table: Table,
+    options: LoadOptions,
+    sha256: tuple[str, ...],
+    origin: Callable[[View], Origin],
+) -> Dataset:
     features, labels, class_names, ids = _interpret(table, options)
     return Dataset(
         name=path.name,
@@ -121,8 +122,8 @@ def load_parquet(path: Path, *, options: LoadOptions) -> Dataset:
         class_names=class_names,
         ids=ids,
         sources=table.sources,
-        sha256=hash_rows(rows.columns, values),
-        origin=ParquetOrigin(path.name, rows, View(table, features.text_column)),
+        sha256=sha256,
+        origin=origin(View(table, features.text_column)),
     )
 
 
@@ -130,9 +131,9 @@ def _interpret(
     table: Table, options: LoadOptions
 ) -> tuple[Features, LabelArray, tuple[str, ...], tuple[str, ...]]:
     """Features, labels, class names and ids of a table."""
-    label = _column(table, options.label, "label")
-    text = None if options.text is None else _column(table, options.text, "text")
-    id_column = None if options.id_column is None else _column(table, options.id_column, "id_column")
+    label = _column(table, options.label, "--label")
+    text = None if options.text is None else _column(table, options.text, "--text")
+    id_column = None if options.id_column is None else _column(table, options.id_column, "--id")
     if len(table) == 0:
         raise InputError(f"{table.name}: no rows under the header; add samples")
     labels, class_names = _labels(table, label)
@@ -148,9 +149,9 @@ def _column(table: Table, column: str | None, option: str) -> str:
     known = ", ".join(repr(name) for name in table.columns)
     if column is None:
         raise InputError(
-            f"{table.name}: name the column that holds the labels ({option}); the columns are: {known}"
+            f"{table.name}: name the column that holds the labels with {option}; the columns are: {known}"
         )
-    raise InputError(f"{table.name}: there is no column {column!r} ({option}); the columns are: {known}")
+    raise InputError(f"{table.name}: there is no column {column!r} for {option}; the columns are: {known}")
 
 
 def _labels(table: Table, column: str) -> tuple[LabelArray, tuple[str, ...]]:
