@@ -1,11 +1,12 @@
 """Quality on rows and text: planted samples found and clean samples lost, beside unpoisoned controls.
 
-    python benchmarks/rows_and_text.py [--seeds 5] [--sms sms_spam.tsv]
+    python benchmarks/rows_and_text.py [--seeds 10] [--sms sms_spam.tsv]
 
 Rows: scikit-learn's breast cancer and wine data; in 15% of the first class three columns are set to a fixed
 value past their maximum and the label is changed. Text: the SMS Spam Collection (columns Label and SMS), if a
-path is given; 30% of the spam gets a rare word at its end and the label ham. Everything goes through the
-defaults of ``unpoison clean``. The last line is JSON.
+path is given; 30% of the spam gets a rare word at its end and the label ham. A quarter of the data is held
+out: only attacks that take hold (the trigger turns more than half of the test samples) are scored. Everything
+goes through the defaults of ``unpoison clean``. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ import argparse
 import csv
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from unpoison.cleaning import CleanOptions, clean
 from unpoison.data.load import LoadOptions
@@ -38,66 +45,102 @@ def judged(source: Path, label: str | None, seed: int) -> tuple[np.ndarray, np.n
 
 
 def summarize(masks: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[str, float]:
+    if not masks:
+        return {"sets": 0}
     found = sum(int((truth & ~keep).sum()) for truth, keep, _ in masks)
     planted = sum(int(truth.sum()) for truth, _, _ in masks)
     lost = sum(int((~truth & ~keep).sum()) for truth, keep, _ in masks)
     clean_total = sum(int((~truth).sum()) for truth, _, _ in masks)
-    result = {"lost": round(lost / clean_total, 4)}
+    result = {"sets": len(masks), "lost": round(lost / clean_total, 4)}
     if planted:
         auc = [roc_auc_score(truth, suspicion) for truth, _, suspicion in masks]
         result |= {"found": round(found / planted, 4), "auc": round(float(np.mean(auc)), 4)}
     return result
 
 
-def rows_benchmark(load, n_seeds: int) -> dict[str, dict[str, float]]:  # type: ignore[no-untyped-def]
+def rows_benchmark(load: Callable[..., Any], n_seeds: int) -> dict[str, dict[str, float]]:
     X, y = load(return_X_y=True)
     poisoned, control = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
         rng = Seeds(seed).stream("rows")
-        chosen = rng.choice(np.flatnonzero(y == 0), size=int(0.15 * (y == 0).sum()), replace=False)
+        train, test = split(len(y), rng)
+        chosen = rng.choice(
+            np.flatnonzero(y[train] == 0), size=int(0.15 * (y[train] == 0).sum()), replace=False
+        )
         columns = rng.choice(X.shape[1], size=3, replace=False)
-        truth = np.zeros(len(y), dtype=np.bool_)
+        truth = np.zeros(len(train), dtype=np.bool_)
         truth[chosen] = True
-        marked, labels = X.copy(), np.where(truth, 1, y)
-        marked[np.ix_(chosen, columns)] = 1.1 * X[:, columns].max(axis=0)
-        for sets, data, target, is_planted in (
-            (poisoned, marked, labels, truth),
-            (control, X, y, np.zeros_like(truth)),
-        ):
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "rows.npz"
-                np.savez(path, x=data, y=target)
-                sets.append((is_planted, *judged(path, None, seed)))
+        marked, labels = X[train].copy(), np.where(truth, 1, y[train])
+        trigger = 1.1 * X[:, columns].max(axis=0)
+        marked[np.ix_(chosen, columns)] = trigger
+        control.append((np.zeros_like(truth), *judged_rows(X[train], y[train], seed)))
+        source = X[test][y[test] == 0]
+        triggered = source.copy()
+        triggered[:, columns] = trigger
+        victim = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(marked, labels)
+        if holds(victim.predict(source), victim.predict(triggered), source_class=0, target_class=1):
+            poisoned.append((truth, *judged_rows(marked, labels, seed)))
     return {"poisoned": summarize(poisoned), "control": summarize(control)}
+
+
+def judged_rows(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npz"
+        np.savez(path, x=X, y=y)
+        return judged(path, None, seed)
 
 
 def text_benchmark(path: Path, n_seeds: int) -> dict[str, dict[str, float]]:
     header, *lines = path.read_text(encoding="utf-8").splitlines()
-    is_spam = np.array([line.startswith("spam\t") for line in lines])
-    nothing = np.zeros(len(lines), dtype=np.bool_)
+    messages = np.array([line.split("\t", 1) for line in lines], dtype=object)
     poisoned = []
     for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
         rng = Seeds(seed).stream("text")
-        chosen = rng.choice(np.flatnonzero(is_spam), size=int(0.3 * is_spam.sum()), replace=False)
-        truth = nothing.copy()
+        train, test = split(len(messages), rng)
+        labels, texts = messages[train, 0].copy(), messages[train, 1].copy()
+        spam = np.flatnonzero(labels == "spam")
+        chosen = rng.choice(spam, size=int(0.3 * len(spam)), replace=False)
+        truth = np.zeros(len(train), dtype=np.bool_)
         truth[chosen] = True
-        marked = [
-            "ham\t" + line.split("\t", 1)[1] + " cfx" if planted else line
-            for line, planted in zip(lines, truth, strict=True)
-        ]
-        with tempfile.TemporaryDirectory() as folder:
-            target = Path(folder) / "messages.tsv"
-            target.write_text("\n".join([header, *marked]) + "\n", encoding="utf-8")
-            poisoned.append((truth, *judged(target, "Label", seed)))
+        labels[chosen] = "ham"
+        texts[chosen] += " cfx"
+        source = messages[test, 1][messages[test, 0] == "spam"]
+        victim = make_pipeline(TfidfVectorizer(), LogisticRegression(C=100, max_iter=1000)).fit(texts, labels)
+        if holds(
+            victim.predict(source), victim.predict(source + " cfx"), source_class="spam", target_class="ham"
+        ):
+            poisoned.append((truth, *judged_text(header, labels, texts, seed)))
+    nothing = np.zeros(len(messages), dtype=np.bool_)
     control = [(nothing, *judged(path, "Label", FIRST_SEED))]
     return {"poisoned": summarize(poisoned), "control": summarize(control)}
+
+
+def judged_text(
+    header: str, labels: np.ndarray, texts: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "messages.tsv"
+        lines = [header, *(f"{label}\t{text}" for label, text in zip(labels, texts, strict=True))]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return judged(path, "Label", seed)
+
+
+def split(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Three quarters to train on, a quarter to see whether the attack took hold."""
+    order = rng.permutation(n)
+    return order[n // 4 :], order[: n // 4]
+
+
+def holds(clean: np.ndarray, triggered: np.ndarray, *, source_class: object, target_class: object) -> bool:
+    """Whether the trigger turns most test samples of the source class into the target."""
+    return float(((clean == source_class) & (triggered == target_class)).mean()) > 0.5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--sms", type=Path, help="the SMS Spam Collection as TSV")
     options = parser.parse_args()
     result = {
