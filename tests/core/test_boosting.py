@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from unpoison.core import boosting
 from unpoison.core.boosting import (
     component_votes,
     keep_by_mode_or_lower_half,
@@ -168,3 +169,18 @@ def test_suspicion_is_a_share_and_grows_with_the_loss(losses: np.ndarray) -> Non
     suspicion = suspicion_from_losses(losses)
     assert ((suspicion >= 0) & (suspicion <= 1)).all()
     assert (suspicion_from_losses(losses + np.float32(1)) >= suspicion).all()
+
+
+def test_votes_that_were_not_asked_for_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    predictions = np.array([[0, 1, 2], [0, 1, 0], [2, 0, 0]])
+    asked = np.array([[True, False, True], [True, True, False], [False, True, False]])
+    labels = np.array([0, 1, 0])
+    counts = boosting.tally(predictions, n_classes=3, asked=asked)
+    assert counts.tolist() == [[2, 0, 0], [1, 1, 0], [0, 0, 1]]
+    whole = boosting.count_votes(predictions, labels, n_classes=3, rng=np.random.default_rng(0), asked=asked)
+    monkeypatch.setattr(boosting, "TALLY_CELLS", 3)  # one sample a block
+    blocks = boosting.count_votes(predictions, labels, n_classes=3, rng=np.random.default_rng(0), asked=asked)
+    assert whole[0].tolist() == blocks[0].tolist()
+    assert whole[0][[0, 2]].tolist() == [0, 2]
+    assert whole[0][1] in (0, 1), "a tie between the two"
+    assert whole[1].tolist() == blocks[1].tolist() == [2, 1, 0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unpoison.core import pipeline
+from unpoison.core import boosting, pipeline
 from unpoison.core.boosting import component_votes, modal_votes, suspicion_from_losses, tally
 from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
@@ -291,7 +291,7 @@ def test_ties_come_from_the_stream_of_their_name() -> None:
 def test_counting_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, labels = tied_votes()
     at_once = pipeline._vote_on_samples(votes, labels, ISPL, Seeds(5), 2)
-    monkeypatch.setattr(pipeline, "TALLY_CELLS", 14)
+    monkeypatch.setattr(boosting, "TALLY_CELLS", 14)
     in_blocks = pipeline._vote_on_samples(votes, labels, ISPL, Seeds(5), 2)
     for left, right in zip(at_once, in_blocks, strict=True):
         assert np.array_equal(left, right)

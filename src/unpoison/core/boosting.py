@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from unpoison.core.trimming import class_members, lowest
 from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
 
+TALLY_CELLS = 50_000_000
+"""Votes are counted in blocks of at most this many samples times classes, to bound memory."""
+
 
 def component_votes(
     predictions: NDArray[np.integer], components: list[IndexArray], labels: LabelArray
@@ -28,13 +31,42 @@ def component_votes(
     return result
 
 
-def tally(predictions: NDArray[np.integer], *, n_classes: int) -> NDArray[np.int32]:
+def count_votes(
+    predictions: NDArray[np.integer],
+    labels: LabelArray,
+    *,
+    n_classes: int,
+    rng: np.random.Generator,
+    asked: BoolArray | None = None,
+) -> tuple[LabelArray, NDArray[np.int32]]:
+    """The modal label of each sample, and how many voters give it its own.
+
+    ``asked`` (voters by samples) says whose vote counts; everyone's if not given. Works in blocks of samples.
+    """
+    n = len(labels)
+    modal = np.zeros(n, dtype=np.int64)
+    own_votes = np.zeros(n, dtype=np.int32)
+    block = max(1, TALLY_CELLS // n_classes)
+    for start in range(0, n, block):
+        part = slice(start, start + block)
+        counts = tally(
+            predictions[:, part], n_classes=n_classes, asked=None if asked is None else asked[:, part]
+        )
+        modal[part] = modal_votes(counts, rng=rng)
+        own_votes[part] = counts[np.arange(len(counts)), labels[part]]
+    return modal, own_votes
+
+
+def tally(
+    predictions: NDArray[np.integer], *, n_classes: int, asked: BoolArray | None = None
+) -> NDArray[np.int32]:
     """How many of the voters (rows) give each sample (columns) each label: shape ``(n, n_classes)``."""
     n_samples = predictions.shape[1]
     counts = np.zeros((n_samples, n_classes), dtype=np.int32)
     everyone = np.arange(n_samples)
-    for row in predictions:
-        counts[everyone, row] += 1
+    for voter, row in enumerate(predictions):
+        voted_on = everyone if asked is None else np.flatnonzero(asked[voter])
+        counts[voted_on, row[voted_on]] += 1
     return counts
 
 

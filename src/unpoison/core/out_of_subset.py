@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.boosting import modal_votes
+from unpoison.core.boosting import count_votes
 from unpoison.core.comovement import movements, split_in_two
 from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.learner import LearnerFactory
@@ -179,15 +179,17 @@ def _fit_all(
 
 def _outside_opinion(judges: Opinions, labels: LabelArray, seeds: Seeds) -> tuple[FloatArray, LabelArray]:
     """Suspicion and voted label of each sample, by the judges that did not train on it."""
+    asked = ~judges.seen
     suspicion = np.zeros(len(labels))
-    counts = np.zeros((len(labels), int(labels.max()) + 1), dtype=np.int32)
-    for losses, predictions, seen in zip(judges.losses, judges.predictions, judges.seen, strict=True):
-        asked = np.flatnonzero(~seen)
-        own = losses[asked].astype(np.float64)
-        suspicion[asked] += 1.0 - np.exp(-np.where(np.isfinite(own), own, np.inf))
-        counts[asked, predictions[asked]] += 1
-    suspicion /= np.maximum((~judges.seen).sum(axis=0), 1)
-    return np.clip(suspicion, 0.0, 1.0), modal_votes(counts, rng=seeds.stream("ties"))
+    for losses, row in zip(judges.losses, asked, strict=True):
+        own = losses[row].astype(np.float64)
+        suspicion[row] += 1.0 - np.exp(-np.where(np.isfinite(own), own, np.inf))
+    suspicion /= np.maximum(asked.sum(axis=0), 1)
+    n_classes = int(labels.max()) + 1
+    predicted, _ = count_votes(
+        judges.predictions, labels, n_classes=n_classes, rng=seeds.stream("ties"), asked=asked
+    )
+    return np.clip(suspicion, 0.0, 1.0), predicted
 
 
 def _judge_groups(

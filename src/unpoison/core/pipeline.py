@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from unpoison.core.boosting import (
     component_votes,
+    count_votes,
     keep_by_mode_or_lower_half,
     keep_by_two_votes,
-    modal_votes,
     suspicion_from_losses,
-    tally,
 )
 from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
 from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
@@ -28,9 +27,6 @@ from unpoison.errors import InputError
 from unpoison.events import Listener, ignore
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, IndexArray, LabelArray
-
-TALLY_CELLS = 50_000_000
-"""Votes are counted in blocks of at most this many samples times classes, to bound memory."""
 
 
 def sanitize(
@@ -201,16 +197,7 @@ def _vote_on_samples(
     votes: Votes, labels: LabelArray, settings: IsplSettings, seeds: Seeds, n_classes: int
 ) -> tuple[LabelArray, NDArray[np.float32], BoolArray]:
     """Modal label, share of votes for the own label, and the keep mask of the per-sample rule."""
-    n = len(labels)
-    modal = np.zeros(n, dtype=np.int64)
-    own_votes = np.zeros(n, dtype=np.int32)
-    ties = seeds.stream("ties")
-    block = max(1, TALLY_CELLS // n_classes)
-    for start in range(0, n, block):
-        part = slice(start, start + block)
-        counts = tally(votes.predictions[:, part], n_classes=n_classes)
-        modal[part] = modal_votes(counts, rng=ties)
-        own_votes[part] = counts[np.arange(len(counts)), labels[part]]
+    modal, own_votes = count_votes(votes.predictions, labels, n_classes=n_classes, rng=seeds.stream("ties"))
     if settings.keep_rule == "two-votes":
         keep = keep_by_two_votes(modal, own_votes, labels)
     else:
