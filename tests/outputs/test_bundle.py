@@ -47,7 +47,7 @@ def test_leaves_everything_and_nothing_else(tmp_path: Path) -> None:
     files = json.loads((out / "run.json").read_text())["files"]
     assert files == {
         name: hashlib.sha256((out / name).read_bytes()).hexdigest()
-        for name in ("manifest.csv", "manifest.parquet", "report.html")
+        for name in ("manifest.csv", "manifest.parquet", "report.html", "clean/kept.csv")
     }
     assert (out / "clean" / "kept.csv").read_text().startswith("1\n2\n4\n5\n7\n")
 

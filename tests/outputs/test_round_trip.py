@@ -72,3 +72,11 @@ def test_written_results_verify_until_changed(tmp_path: Path, form: str) -> None
     problems = verify(out)
     assert problems
     assert all(problem.isprintable() for problem in problems)
+
+
+def test_a_changed_header_is_caught(tmp_path: Path) -> None:
+    out = write(dataset := table(tmp_path, ","), make_result(dataset), tmp_path / "out", run=RUN)
+    written = out / "clean" / "data.csv"
+    written.write_text(written.read_text().replace("note", "text", 1))
+    (problem,) = verify(out)
+    assert problem.startswith("clean/data.csv was changed: its sha256 is ")

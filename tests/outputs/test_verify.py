@@ -204,7 +204,9 @@ def test_number_changed_in_record(out: Path) -> None:
 
 def test_clean_changed_missing_or_replaced(out: Path) -> None:
     (out / "clean" / "kept.csv").write_text("0\n")
-    assert verify(out) == ["kept.csv has other rows than the manifest\\x1b[2J"]
+    changed, other_rows = verify(out)
+    assert changed.startswith("clean/kept.csv was changed: its sha256 is ")
+    assert other_rows == "kept.csv has other rows than the manifest\\x1b[2J"
     (out / "clean" / "kept.csv").unlink()
     assert verify(out)[0].startswith("clean/ cannot be checked: ")
     (out / "clean").rename(out.parent / "elsewhere")

@@ -80,7 +80,7 @@ def _fill(staging: Path, dataset: Dataset, result: Sanitization, run: RunFacts) 
     clean = staging / place.CLEAN
     clean.mkdir()
     dataset.origin.write_kept(result.keep, clean)
-    hashed = (place.MANIFEST_CSV, place.MANIFEST_PARQUET, place.REPORT)
+    hashed = place.hashed_names(staging, form=dataset.origin.form)
     facts["files"] = {name: hash_file(staging / name) for name in hashed}
     (staging / place.RUN).write_bytes(record.dump(facts))
 

@@ -20,6 +20,19 @@ PUBLISHED = (CLEAN, MANIFEST_PARQUET, MANIFEST_CSV, REPORT, RUN)
 """Everything a complete run leaves, in the order it appears: ``run.json`` last."""
 
 
+def hashed_names(directory: Path, *, form: str) -> list[str]:
+    """The files whose sha256 ``run.json`` holds, relative to ``directory``.
+
+    A cleaned set that is one file is among them: the hashes of its samples cover neither a table's header nor
+    the other arrays of an ``.npz``. A folder of images has a hash for each in the manifest.
+    """
+    names = [MANIFEST_CSV, MANIFEST_PARQUET, REPORT]
+    clean = directory / CLEAN
+    if form != "folder" and clean.is_dir() and not clean.is_symlink():
+        names += sorted(f"{CLEAN}/{entry.name}" for entry in clean.iterdir() if entry.is_file())
+    return names
+
+
 def is_complete(directory: Path) -> bool:
     """Whether ``directory`` holds a finished run: ``run.json`` appears last, after everything else."""
     return (directory / RUN).is_file()

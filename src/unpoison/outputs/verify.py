@@ -21,8 +21,6 @@ from unpoison.outputs.bundle import hash_file
 from unpoison.outputs.record import FORMAT_VERSION
 from unpoison.report.text import printable
 
-_HASHED = (place.MANIFEST_CSV, place.MANIFEST_PARQUET, place.REPORT)
-
 
 def verify(directory: Path) -> list[str]:
     """Everything that is wrong with the results in ``directory``, in words; empty when all is well.
@@ -85,26 +83,30 @@ def _read_record(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
 
 def _check_hashes(directory: Path, record: dict[str, Any] | None) -> list[str]:
     hashes = None if record is None else _part(record, "files")
-    return list(_hash_problems(directory, hashes))
+    form = "" if record is None else str(_part(record, "data").get("form"))
+    # without a record nobody knows whether clean/ is one file or a folder of images
+    names = place.hashed_names(directory, form=form or "folder")
+    return list(_hash_problems(directory, names, hashes))
 
 
-def _hash_problems(directory: Path, hashes: dict[str, Any] | None) -> Iterator[str]:
-    for name in _HASHED:
+def _hash_problems(directory: Path, names: list[str], hashes: dict[str, Any] | None) -> Iterator[str]:
+    for name in names:
         path = directory / name
+        shown = printable(name, 200)
         if path.is_symlink() or not path.is_file():
-            yield f"{name} is missing or not a plain file"
+            yield f"{shown} is missing or not a plain file"
             continue
         try:
             actual = hash_file(path)
         except OSError as error:
-            yield f"{name} cannot be read: {_reason(error)}"
+            yield f"{shown} cannot be read: {_reason(error)}"
             continue
         if hashes is None:
             continue
         if name not in hashes:
-            yield f"{place.RUN} has no hash for {name}"
+            yield f"{place.RUN} has no hash for {shown}"
         elif hashes[name] != actual:
-            yield f"{name} was changed: its sha256 is {actual}, not the one in {place.RUN}"
+            yield f"{shown} was changed: its sha256 is {actual}, not the one in {place.RUN}"
 
 
 def _check_strays(directory: Path) -> list[str]:
