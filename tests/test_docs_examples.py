@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,12 @@ def test_examples(name: str) -> None:
 
 def test_there_are_examples() -> None:
     assert {"unpoison.seeds", "unpoison.estimator", "unpoison.data.load"} <= set(modules_with_examples())
+
+
+def test_the_python_example_of_the_readme_runs() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    cleaner = names["cleaner"]
+    assert cleaner.keep_.sum() == len(names["X_clean"]) == len(names["y_clean"])  # type: ignore[attr-defined, arg-type]
