@@ -25,6 +25,7 @@ from unpoison.learners.defaults import DEFAULT_LEARNER, named_estimator
 from unpoison.learners.features import as_matrix
 from unpoison.learners.sklearn import SklearnFactory
 from unpoison.outputs.bundle import WORK_FOLDER, RunFacts, is_complete, prepare, write
+from unpoison.outputs.place import RUN
 from unpoison.runners.local import LocalRunner
 
 
@@ -132,7 +133,7 @@ def _facts(job: _Job, options: CleanOptions, *, seconds: float, command: str | N
 
 def read_record(out: Path) -> dict[str, Any]:
     """What ``run.json`` in ``out`` says."""
-    path = out / "run.json"
+    path = out / RUN
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

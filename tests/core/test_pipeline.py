@@ -242,7 +242,7 @@ def test_a_sample_needs_an_accepted_component_in_more_than_half_of_the_restarts(
     fitted_to = [np.array([0])] * n_accepted + [np.array([1])] * 10
     predictions = np.tile(np.array([[0, 1]], dtype=np.int32), (len(fitted_to), 1))
     votes = Votes(predictions, np.zeros((len(fitted_to), 2), np.float32), fitted_to)
-    keep = pipeline._keep_by_component(np.zeros((4, 2), np.int64), votes, np.array([0, 0]))
+    keep = pipeline._keep_by_component(votes, np.array([0, 0]), restarts=4)
     assert keep.tolist() == [kept, False]
 
 

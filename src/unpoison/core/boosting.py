@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.trimming import class_members, lowest
+from unpoison.core.trimming import class_members, lowest, worst_unless_finite
 from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
 
 TALLY_CELLS = 50_000_000
@@ -103,13 +103,15 @@ def keep_by_two_votes(modal: LabelArray, own_votes: NDArray[np.int32], labels: L
     return result
 
 
-def suspicion_from_losses(losses: NDArray[np.floating]) -> FloatArray:
+def suspicion_from_losses(losses: NDArray[np.floating], *, asked: BoolArray | None = None) -> FloatArray:
     """Mean probability that the voters (rows) give to any label but the sample's own: 0 trusted, 1 worst.
 
     It joins how many voters are against the label with how sure they are. A loss that is not finite counts
-    as certain.
+    as certain. ``asked`` (voters by samples) says whose word counts; 0 where nobody was asked.
     """
     total = np.zeros(losses.shape[1])
-    for row in losses:
-        total += 1.0 - np.exp(-np.where(np.isfinite(row), row, np.inf))
-    return np.clip(total / len(losses), 0.0, 1.0)
+    for voter, row in enumerate(losses):
+        against = 1.0 - np.exp(-worst_unless_finite(row))
+        total += against if asked is None else np.where(asked[voter], against, 0.0)
+    n_voters = len(losses) if asked is None else np.maximum(asked.sum(axis=0), 1)
+    return np.clip(total / n_voters, 0.0, 1.0)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.trimming import worst_unless_finite
 from unpoison.types import BoolArray, FloatArray
 
 LOSS_CEILING = 12.0
 """Losses above this are all hopeless: how hopeless says more about the model's scale than the sample."""
-
 
 HALO = 0.25
 """A sample this part of the way from the bulk's mean movement to the group's may belong to the group."""
@@ -42,7 +42,7 @@ def movements(losses: NDArray[np.floating], seen: BoolArray) -> FloatArray:
     Each sample is centred over the models that did not train on it, then each model on its median sample, so
     that neither a hard sample nor a weak model counts as movement.
     """
-    values = -np.minimum(np.where(np.isfinite(losses), losses, np.inf), LOSS_CEILING).astype(np.float64)
+    values = -np.minimum(worst_unless_finite(losses), LOSS_CEILING).astype(np.float64)
     unseen = ~seen
     counts = np.maximum(unseen.sum(axis=0), 1)
     values -= np.where(unseen, values, 0.0).sum(axis=0) / counts
@@ -58,22 +58,24 @@ def split_in_two(movement: FloatArray) -> Split:
     The leading singular vector gives a first cut. The difference between the mean movements of its two sides
     then is a cleaner direction than the vector itself, which also follows the noise of single samples.
     """
-    first = _smaller_side(_leading_loading(movement))
+    first, _ = _smaller_side(_leading_loading(movement))
     if not first.any():
         return Split(first, first.copy(), 0.0)
     direction = movement[:, first].mean(axis=1) - movement[:, ~first].mean(axis=1)
     position = direction @ movement
-    group = _smaller_side(position)
+    group, separation = _smaller_side(position)
     if not group.any():
         return Split(group, group.copy(), 0.0)
     near, far = position[~group].mean(), position[group].mean()
     travelled = (position - near) / (far - near)
-    return Split(group, (travelled >= HALO) & ~group, best_cut(position)[1])
+    return Split(group, (travelled >= HALO) & ~group, separation)
 
 
-def _smaller_side(values: FloatArray) -> BoolArray:
-    upper = values > best_cut(values)[0]
-    return upper if 2 * upper.sum() <= len(upper) else ~upper
+def _smaller_side(values: FloatArray) -> tuple[BoolArray, float]:
+    """The smaller side of the best cut, and the share of variance between the two."""
+    border, separation = best_cut(values)
+    upper = values > border
+    return upper if 2 * upper.sum() <= len(upper) else ~upper, separation
 
 
 def _leading_loading(movement: FloatArray) -> FloatArray:

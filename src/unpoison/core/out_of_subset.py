@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.boosting import count_votes
+from unpoison.core.boosting import count_votes, suspicion_from_losses
 from unpoison.core.comovement import movements, split_in_two
 from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Group, Sanitization
 from unpoison.core.sampling import sample_per_class
-from unpoison.core.tasks import Workshop, cost_array
+from unpoison.core.tasks import FitTask, Workshop
 from unpoison.core.trimming import class_members
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
@@ -28,29 +28,6 @@ SMALLEST_GROUP = 3
 
 LARGEST_SHARE = 1 / 3
 """A larger part of its class than this is not a group: who is planted and who is not would be a guess."""
-
-
-@dataclass(frozen=True)
-class FitTask:
-    """Train one model on ``indices`` and score every sample."""
-
-    factory: LearnerFactory
-    labels: LabelArray
-    indices: IndexArray
-    settings: OutOfSubsetSettings
-    seed: int
-
-    def __call__(self) -> Arrays:
-        """Losses and predictions of all samples."""
-        learner = self.factory(self.seed)
-        learner.fit(self.indices, epochs=self.settings.epochs, min_steps=self.settings.min_steps)
-        assessment = learner.assess(np.arange(len(self.labels)))
-        return {
-            "losses": assessment.losses.astype(np.float32),
-            "predictions": assessment.predictions.astype(np.int32),
-            "confidences": assessment.confidences.astype(np.float32),
-            "cost": cost_array(learner.cost),
-        }
 
 
 @dataclass(frozen=True)
@@ -162,7 +139,9 @@ def _fit_all(
     workshop: Workshop,
 ) -> Opinions:
     tasks = {
-        f"{kind}-{m:03d}": FitTask(factory, labels, indices, settings, seeds.integer(kind, m))
+        f"{kind}-{m:03d}": FitTask(
+            factory, len(labels), indices, settings.epochs, settings.min_steps, seeds.integer(kind, m)
+        )
         for m, indices in enumerate(subsets)
     }
     results: list[dict[str, Any]] = list(workshop.run(tasks).values())
@@ -180,16 +159,12 @@ def _fit_all(
 def _outside_opinion(judges: Opinions, labels: LabelArray, seeds: Seeds) -> tuple[FloatArray, LabelArray]:
     """Suspicion and voted label of each sample, by the judges that did not train on it."""
     asked = ~judges.seen
-    suspicion = np.zeros(len(labels))
-    for losses, row in zip(judges.losses, asked, strict=True):
-        own = losses[row].astype(np.float64)
-        suspicion[row] += 1.0 - np.exp(-np.where(np.isfinite(own), own, np.inf))
-    suspicion /= np.maximum(asked.sum(axis=0), 1)
+    suspicion = suspicion_from_losses(judges.losses.astype(np.float64), asked=asked)
     n_classes = int(labels.max()) + 1
     predicted, _ = count_votes(
         judges.predictions, labels, n_classes=n_classes, rng=seeds.stream("ties"), asked=asked
     )
-    return np.clip(suspicion, 0.0, 1.0), predicted
+    return suspicion, predicted
 
 
 def _judge_groups(

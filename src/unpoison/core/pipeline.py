@@ -22,7 +22,7 @@ from unpoison.core.learner import LearnerFactory
 from unpoison.core.out_of_subset import clean_out_of_subset
 from unpoison.core.result import Group, Sanitization
 from unpoison.core.self_training import recover
-from unpoison.core.tasks import Runner, Task, Workshop, cost_array, run_serially
+from unpoison.core.tasks import FitTask, Runner, Task, Workshop, cost_array, run_serially
 from unpoison.errors import InputError
 from unpoison.events import Listener, ignore
 from unpoison.seeds import Seeds
@@ -76,28 +76,6 @@ class RoundTask:
 
 
 @dataclass(frozen=True)
-class VoterTask:
-    """Fit a weak learner to one component; keep what it says of every sample, drop the model."""
-
-    factory: LearnerFactory
-    labels: LabelArray
-    component: IndexArray
-    settings: IsplSettings
-    seeds: Seeds
-
-    def __call__(self) -> Arrays:
-        """One row of predictions and losses."""
-        learner = self.factory(self.seeds.integer("voter"))
-        learner.fit(self.component, epochs=self.settings.weak_epochs, min_steps=self.settings.weak_min_steps)
-        assessment = learner.assess(np.arange(len(self.labels)))
-        return {
-            "predictions": assessment.predictions.astype(np.int32),
-            "losses": assessment.losses.astype(np.float32),
-            "cost": cost_array(learner.cost),
-        }
-
-
-@dataclass(frozen=True)
 class SelfTrainingTask:
     """Take back clean samples that the vote lost."""
 
@@ -135,8 +113,6 @@ def clean_by_ispl(
     components, votes = _components_and_votes(labels, factory, settings, seeds, workshop)
     n_classes = int(labels.max()) + 1
     modal, support, keep = _vote_on_samples(votes, labels, settings, seeds, n_classes)
-    if settings.keep_rule == "component":
-        keep = _keep_by_component(components, votes, labels)
     if settings.self_training:
         workshop.begin("self-training", 1)
         task = SelfTrainingTask(factory, labels, keep, settings, seeds.within("self-training"))
@@ -156,49 +132,50 @@ def _components_and_votes(
     labels: LabelArray, factory: LearnerFactory, settings: IsplSettings, seeds: Seeds, workshop: Workshop
 ) -> tuple[NDArray[np.int64], Votes]:
     """Rounds of one restart are a chain; restarts, and the voters of finished rounds, run beside it."""
-    n, restarts, rounds = len(labels), settings.restarts, settings.rounds
-    components = np.full((restarts, n), -1, dtype=np.int64)
-    found: dict[str, IndexArray] = {}
-    rows: dict[str, dict[str, Any]] = {}
+    restarts, rounds = settings.restarts, settings.rounds
+    components = np.full((restarts, len(labels)), -1, dtype=np.int64)
+    found: dict[tuple[int, int], IndexArray] = {}
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
     workshop.begin("components and voters", 2 * restarts * rounds)
-    waiting: dict[str, Task] = {}
     for number in range(rounds + 1):
-        tasks, waiting = dict(waiting), {}
+        tasks: dict[tuple[str, int, int], Task] = {}
         for r in range(restarts):
+            last = number - 1
+            if (r, last) in found:
+                seed = seeds.within("restart", r, "round", last).integer("voter")
+                tasks["voter", r, last] = FitTask(
+                    factory, len(labels), found[r, last], settings.weak_epochs, settings.weak_min_steps, seed
+                )
             active = np.flatnonzero(components[r] == -1)
             if number < rounds and len(active):
-                tasks[f"restart-{r}-round-{number}"] = RoundTask(
+                tasks["round", r, number] = RoundTask(
                     factory, labels, active, settings, number, seeds.within("restart", r, "round", number)
                 )
-        for name, result in workshop.run(tasks).items():
-            if "-voter-" in name:
-                rows[name] = result
-                continue
-            r, component = int(name.split("-")[1]), result["component"].astype(np.int64)
-            if len(component):
-                components[r, component] = number
-                voter = f"restart-{r}-voter-{number}"
-                found[voter] = component
-                waiting[voter] = VoterTask(
-                    factory, labels, component, settings, seeds.within("restart", r, "round", number)
-                )
+        done = workshop.run({f"restart-{r}-{kind}-{i}": task for (kind, r, i), task in tasks.items()})
+        for (kind, r, i), result in zip(tasks, done.values(), strict=True):
+            if kind == "voter":
+                rows[r, i] = result
+            elif len(component := result["component"].astype(np.int64)):
+                components[r, component] = i
+                found[r, i] = component
     if not rows:
         raise InputError("Every loss was NaN or infinite: the learner cannot be trained on this data.")
-    # by name, not by arrival: ties and sums must not depend on who finished first
-    names = sorted(rows, key=lambda name: [int(part) for part in name.split("-")[1::2]])
+    order = sorted(rows)  # not by arrival: ties and sums must not depend on who finished first
     return components, Votes(
-        predictions=np.stack([rows[name]["predictions"] for name in names]),
-        losses=np.stack([rows[name]["losses"] for name in names]),
-        fitted_to=[found[name] for name in names],
+        predictions=np.stack([rows[key]["predictions"] for key in order]),
+        losses=np.stack([rows[key]["losses"] for key in order]),
+        fitted_to=[found[key] for key in order],
     )
 
 
 def _vote_on_samples(
     votes: Votes, labels: LabelArray, settings: IsplSettings, seeds: Seeds, n_classes: int
 ) -> tuple[LabelArray, NDArray[np.float32], BoolArray]:
-    """Modal label, share of votes for the own label, and the keep mask of the per-sample rule."""
+    """Modal label, share of votes for the own label, and the keep mask."""
     modal, own_votes = count_votes(votes.predictions, labels, n_classes=n_classes, rng=seeds.stream("ties"))
-    if settings.keep_rule == "two-votes":
+    if settings.keep_rule == "component":
+        keep = _keep_by_component(votes, labels, restarts=settings.restarts)
+    elif settings.keep_rule == "two-votes":
         keep = keep_by_two_votes(modal, own_votes, labels)
     else:
         mean_losses = votes.losses.mean(axis=0, dtype=np.float64)
@@ -206,13 +183,13 @@ def _vote_on_samples(
     return modal, (own_votes / len(votes.predictions)).astype(np.float32), keep
 
 
-def _keep_by_component(components: NDArray[np.int64], votes: Votes, labels: LabelArray) -> BoolArray:
+def _keep_by_component(votes: Votes, labels: LabelArray, *, restarts: int) -> BoolArray:
     """Algorithm 2: keep what more than half of the restarts find in an accepted component."""
     accepted = component_votes(votes.predictions, votes.fitted_to, labels)
     support = np.zeros(len(labels), dtype=np.int64)
     for component, is_accepted in zip(votes.fitted_to, accepted, strict=True):
         support[component] += int(is_accepted)
-    result: BoolArray = 2 * support > len(components)
+    result: BoolArray = 2 * support > restarts
     return result
 
 

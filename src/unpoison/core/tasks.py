@@ -9,15 +9,40 @@ from typing import TypeAlias
 import numpy as np
 
 from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
+from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Cost
 from unpoison.events import Listener, Progress, ignore
-from unpoison.types import Arrays
+from unpoison.types import Arrays, IndexArray
 
 Task: TypeAlias = Callable[[], Arrays]
 """Pure and picklable: its result follows from its fields alone, wherever and whenever it runs."""
 
 Runner: TypeAlias = Callable[[Mapping[str, Task]], Iterable[tuple[str, Arrays]]]
 """Runs named tasks, yields each name with its result as it arrives, in any order."""
+
+
+@dataclass(frozen=True)
+class FitTask:
+    """Train a fresh model on ``indices`` and keep what it says of all ``n_samples``; the model is dropped."""
+
+    factory: LearnerFactory
+    n_samples: int
+    indices: IndexArray
+    epochs: int
+    min_steps: int
+    seed: int
+
+    def __call__(self) -> Arrays:
+        """One row each of losses, predictions and confidences."""
+        learner = self.factory(self.seed)
+        learner.fit(self.indices, epochs=self.epochs, min_steps=self.min_steps)
+        assessment = learner.assess(np.arange(self.n_samples))
+        return {
+            "losses": assessment.losses.astype(np.float32),
+            "predictions": assessment.predictions.astype(np.int32),
+            "confidences": assessment.confidences.astype(np.float32),
+            "cost": cost_array(learner.cost),
+        }
 
 
 def run_serially(tasks: Mapping[str, Task]) -> Iterator[tuple[str, Arrays]]:

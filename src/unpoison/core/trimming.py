@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from math import floor
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.core.sampling import ceil_share
 from unpoison.types import BoolArray, FloatArray, LabelArray
 
+Floating = TypeVar("Floating", bound=np.floating)
+
+
+def worst_unless_finite(losses: NDArray[Floating]) -> NDArray[Floating]:
+    """``losses`` with infinity, the worst, for all that is not a finite number."""
+    result: NDArray[Floating] = np.where(np.isfinite(losses), losses, np.inf)
+    return result
+
 
 def smooth_losses(previous: FloatArray, current: FloatArray, *, momentum: float) -> FloatArray:
     """L <- eta L + (1 - eta) R, where a loss that is not finite counts as infinite: the worst."""
-    usable = np.where(np.isfinite(current), current, np.inf)
+    usable = worst_unless_finite(current)
     if momentum == 0.0:
         return usable
     smoothed: FloatArray = momentum * previous + (1.0 - momentum) * usable
@@ -73,7 +83,7 @@ def lowest(values: FloatArray, count: int, *, rng: np.random.Generator) -> BoolA
     if count <= 0 or len(values) == 0:
         return np.zeros(len(values), dtype=np.bool_)
     count = min(count, len(values))
-    ranked = np.where(np.isfinite(values), values, np.inf)
+    ranked = worst_unless_finite(values)
     border = np.partition(ranked, count - 1)[count - 1]
     if border == np.inf:
         return np.isfinite(values)
