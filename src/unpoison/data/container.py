@@ -15,6 +15,7 @@ from unpoison.errors import InputError
 from unpoison.types import BoolArray, LabelArray
 
 Kind: TypeAlias = Literal["image", "rows", "text"]
+Augmentation: TypeAlias = Literal["none", "crop", "crop-flip"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Dataset:
     sources: tuple[str, ...]
     sha256: tuple[str, ...]
     origin: Origin
+    augmentation: Augmentation = "crop"
+    """How images may be varied in training: shifted, and mirrored too where left and right mean nothing."""
 
     def __post_init__(self) -> None:
         n = len(self.labels)
