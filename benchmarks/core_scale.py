@@ -36,8 +36,8 @@ class TableLearner:
     def cost(self) -> Cost:
         return Cost()
 
-    def fit(self, indices: np.ndarray, *, epochs: int, min_steps: int = 0) -> None:
-        del indices, epochs, min_steps
+    def fit(self, indices: np.ndarray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
+        del indices, epochs, min_steps, final
 
     def assess(self, indices: np.ndarray) -> Assessment:
         return Assessment(self._losses[indices], self._predictions[indices], self._confidences[indices])

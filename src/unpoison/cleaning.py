@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,12 @@ from unpoison.core.checkpoint import FolderCheckpoints, check_same
 from unpoison.core.config import Settings
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
+from unpoison.core.result import Cost
 from unpoison.data.container import Dataset
 from unpoison.data.load import LoadOptions, load
 from unpoison.errors import OutputError
 from unpoison.events import Listener, Progress, ignore
-from unpoison.learners.defaults import DEFAULT_LEARNER, named_estimator
-from unpoison.learners.features import as_matrix
-from unpoison.learners.sklearn import SklearnFactory
+from unpoison.learners.choose import Chosen, LearnerChoice, choose, matmul_share
 from unpoison.outputs.bundle import WORK_FOLDER, RunFacts, is_complete, prepare, write
 from unpoison.outputs.place import RUN
 from unpoison.runners.local import LocalRunner
@@ -35,7 +33,9 @@ class CleanOptions:
 
     method: str = "out-of-subset"
     preset: str = "auto"
-    learner: str = DEFAULT_LEARNER
+    learner: LearnerChoice = field(default_factory=LearnerChoice)
+    augment: str | None = None
+    """How images are varied in training; None leaves that to the dataset."""
     seed: int = 0
     workers: int | None = None
     """Processes; None decides by the size of the data. The result does not depend on it."""
@@ -51,7 +51,7 @@ class _Job:
 
     dataset: Dataset
     settings: Settings
-    factory: SklearnFactory
+    learner: Chosen
     identity: dict[str, Any]
     """What must be the same for two runs to give the same result."""
 
@@ -83,16 +83,18 @@ def clean(
         return _finished_run(out, job.identity)
     result = sanitize(
         job.dataset.labels,
-        job.factory,
+        job.learner.factory,
         job.settings,
         seed=options.seed,
-        runner=LocalRunner(options.workers or _suitable_workers(job.factory.matrix)),
+        runner=LocalRunner(options.workers or job.learner.suitable_workers()),
         checkpoints=FolderCheckpoints(out / WORK_FOLDER / "rounds", identity=job.identity),
         listener=listener,
     )
     listener(Progress("writing the results", 0, 1))
     seconds = time.perf_counter() - started
-    write(job.dataset, result, out, run=_facts(job, options, seconds=seconds, command=command))
+    write(
+        job.dataset, result, out, run=_facts(job, options, cost=result.cost, seconds=seconds, command=command)
+    )
     listener(Progress("writing the results", 1, 1))
     return read_record(out)
 
@@ -100,18 +102,24 @@ def clean(
 def _read(source: str, options: CleanOptions) -> _Job:
     dataset = load(source, options=options.load)
     settings = settings_for(dataset.labels, method=options.method, preset=options.preset, **options.changes)
-    matrix = as_matrix(dataset.features, standardize=True)
-    estimator = named_estimator(options.learner, sparse=hasattr(matrix, "tocsr"))
+    learner = _learner(dataset, options)
     identity = {
         "data": dataset.fingerprint,
         "input": _input_options(options.load),
         "settings": settings.as_dict(),
-        "learner": options.learner,
+        "learner": learner.name,
+        "training": learner.training,
         "seed": options.seed,
         "version": __version__,
     }
-    factory = SklearnFactory(estimator, matrix, dataset.labels, len(dataset.class_names))
-    return _Job(dataset, settings, factory, identity)
+    return _Job(dataset, settings, learner, identity)
+
+
+def _learner(dataset: Dataset, options: CleanOptions) -> Chosen:
+    augmentation = options.augment or dataset.augmentation
+    training = replace(options.learner.training, augmentation=augmentation)
+    choice = replace(options.learner, training=training)
+    return choose(choice, dataset.features, dataset.labels, n_classes=len(dataset.class_names))
 
 
 def _input_options(options: LoadOptions) -> dict[str, Any]:
@@ -119,11 +127,13 @@ def _input_options(options: LoadOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("label", "text", "id_column", "image_size")}
 
 
-def _facts(job: _Job, options: CleanOptions, *, seconds: float, command: str | None) -> RunFacts:
+def _facts(job: _Job, options: CleanOptions, *, cost: Cost, seconds: float, command: str | None) -> RunFacts:
     return RunFacts(
         settings=job.settings.as_dict(),
         method=options.method,
-        learner=options.learner,
+        learner=job.learner.name,
+        training=job.learner.training,
+        matmul_share=matmul_share(job.learner, cost),
         seed=options.seed,
         seconds=seconds,
         command=command,
@@ -141,12 +151,6 @@ def read_record(out: Path) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
         raise OutputError(f"{path} was not written by unpoison; choose an empty or new folder with --out")
     return record
-
-
-def _suitable_workers(matrix: Any) -> int:
-    """Starting a process costs a second or two: small data is done by then."""
-    n_values = matrix.nnz if hasattr(matrix, "nnz") else matrix.size
-    return 1 if n_values < 1_000_000 else min(os.cpu_count() or 1, 8)
 
 
 def _said(ask: Callable[[], bool]) -> bool:
@@ -178,6 +182,7 @@ def _finished_run(out: Path, identity: dict[str, object]) -> dict[str, Any]:
         "data": record["data"].get("fingerprint"),
         "settings": record.get("settings"),
         "learner": record.get("learner"),
+        "training": record.get("training"),
         "seed": record.get("seed"),
         "input": record.get("input"),
     }

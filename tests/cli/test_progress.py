@@ -64,3 +64,16 @@ def test_a_failure_under_way_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("FORCE_COLOR", "1")
     with pytest.raises(RuntimeError, match="halfway"):
         work()
+
+
+def test_bytes_from_before_are_told_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    with (
+        contextlib.redirect_stderr(io.StringIO()) as err,
+        progress_bars(enabled=True, in_bytes=True) as tell,
+    ):
+        tell(Progress("download", 2_000_000, 4_000_000, resumed=1_500_000))
+        tell(Progress("download", 4_000_000, 4_000_000, resumed=1_500_000))
+    assert "download (1.5 MB from before)" in err.getvalue()
+    assert "4.0/4.0 MB" in err.getvalue()

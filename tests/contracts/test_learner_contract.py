@@ -40,7 +40,7 @@ class SoftmaxLearner:
     def cost(self) -> Cost:
         return Cost(self._trained, self._scored)
 
-    def fit(self, indices: Any, *, epochs: int, min_steps: int = 0) -> None:
+    def fit(self, indices: Any, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         self._seen[self._labels[indices]] = True
         for _ in range(max(epochs, -(-min_steps // len(indices)))):
             for i in self._rng.permutation(indices):
@@ -82,6 +82,20 @@ def scikit(estimator: Any) -> LearnerFactory:
     return SklearnFactory(estimator, rows, labels, N_CLASSES)
 
 
+def torch_on_rows() -> LearnerFactory:
+    pytest.importorskip("torch")
+    from tests.learners.torch_builders import on_rows
+
+    return on_rows(*rows_and_labels(), n_classes=N_CLASSES)
+
+
+def torch_on_images() -> LearnerFactory:
+    pytest.importorskip("torch")
+    from tests.learners.torch_builders import on_images
+
+    return on_images(*rows_and_labels(), n_classes=N_CLASSES)
+
+
 LEARNERS: dict[str, Callable[[], LearnerFactory]] = {
     "mlp": lambda: scikit(MLPClassifier(hidden_layer_sizes=(16,), batch_size=16, learning_rate_init=0.01)),
     "sgd-log": lambda: scikit(SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.05)),
@@ -93,8 +107,10 @@ LEARNERS: dict[str, Callable[[], LearnerFactory]] = {
     "naive-bayes": lambda: scikit(GaussianNB()),
     "linear-svc": lambda: scikit(LinearSVC()),
     "numpy": lambda: SoftmaxFactory(*rows_and_labels()),
+    "torch-rows": torch_on_rows,
+    "torch-images": torch_on_images,
 }
-SEEDED = ("mlp", "sgd-log", "sgd-hinge", "forest", "numpy")
+SEEDED = ("mlp", "sgd-log", "sgd-hinge", "forest", "numpy", "torch-rows", "torch-images")
 """Those with randomness of their own on this data."""
 
 EVERYONE = np.arange(90)

@@ -40,7 +40,7 @@ class ScriptedLearner:
     def cost(self) -> Cost:
         return Cost(sum(fit.epochs * len(fit.indices) for fit in self.fits), self.n_assessments)
 
-    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0) -> None:
+    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         self.fits.append(Fit(indices.tolist(), epochs, min_steps))
 
     def assess(self, indices: IndexArray) -> Assessment:
@@ -71,7 +71,7 @@ class CentroidLearner:
     def cost(self) -> Cost:
         return self._cost
 
-    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0) -> None:
+    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         for label in range(self._n_classes):
             own = self._rows[indices[self._labels[indices] == label]]
             self._known[label] = len(own) > 0

@@ -49,7 +49,7 @@ class GroupLearner:
     def cost(self) -> Cost:
         return Cost(self.trained, self.scored)
 
-    def fit(self, indices: Any, *, epochs: int, min_steps: int = 0) -> None:
+    def fit(self, indices: Any, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         self.world.fits.append((self.seed, indices.copy(), epochs, min_steps))
         self.knows = int(np.isin(indices, self.world.group).sum()) >= 2
         self.trained += epochs * len(indices)

@@ -12,6 +12,7 @@ from PIL import Image
 from unpoison.data.images import (
     composite_on_white,
     decode,
+    decode_exact,
     decode_preview,
     pillow_guard,
     shorter_side,
@@ -221,3 +222,13 @@ def test_composite_on_white():
     pixels = np.array([[0, 100, 255, 255], [0, 100, 255, 0], [0, 0, 255, 51]], dtype=np.uint8)
     expected = [[0, 100, 255], [255, 255, 255], [204, 204, 255]]
     np.testing.assert_array_equal(composite_on_white(pixels), expected)
+
+
+def test_exact_decoding_takes_one_size_only():
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 50, 3), dtype=np.uint8)
+    data = encoded(Image.fromarray(pixels))
+    np.testing.assert_array_equal(decode_exact(data, name="x", width=50, height=3), pixels)
+    with pytest.raises(InputError, match="x is 50 x 3 pixels, not 30 x 5"):
+        decode_exact(data, name="x", width=30, height=5)
+    with pytest.raises(InputError, match="more than 100"):
+        decode_exact(data, name="x", width=50, height=2)

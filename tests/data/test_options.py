@@ -25,7 +25,14 @@ def test_huge_image_sizes_are_refused():
 
 
 @pytest.mark.parametrize(
-    "clash", [{"label": "a", "text": "a"}, {"label": "a", "id_column": "a"}, {"text": "a", "id_column": "a"}]
+    "clash",
+    [
+        {"label": "a", "text": "a"},
+        {"label": "a", "id_column": "a"},
+        {"label": "a", "image": "a"},
+        {"text": "a", "id_column": "a"},
+        {"text": "a", "image": "b"},
+    ],
 )
 def test_one_column_cannot_have_two_roles(clash):
     with pytest.raises(InputError, match="the column 'a' is given as"):

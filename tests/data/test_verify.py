@@ -223,7 +223,7 @@ def test_an_id_that_was_changed(clean_file):
 def test_odd_manifests(tmp_path):
     sample = ExpectedSample("a", "train.npz[0]", "x", "0" * 64)
     assert check_clean("pickle", tmp_path, [sample]) == [
-        "the form 'pickle' is not one of folder, npz, csv, tsv, parquet"
+        "the form 'pickle' is not one of folder, hub, npz, csv, tsv, parquet"
     ]
     (problem,) = check_clean("npz", tmp_path / "absent", [sample])
     assert "absent" in problem

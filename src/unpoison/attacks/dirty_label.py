@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.attacks.triggers import Patch
+from unpoison.attacks.triggers import Patch, Trigger
 from unpoison.errors import InputError
 from unpoison.seeds import Seeds
 from unpoison.types import BoolArray, LabelArray
@@ -29,7 +29,7 @@ class DirtyLabel:
     source: int
     target: int
     epsilon: float
-    patch: Patch = field(default_factory=Patch)
+    patch: Trigger = field(default_factory=Patch)
 
     def __post_init__(self) -> None:
         if self.source == self.target:

@@ -9,6 +9,7 @@ import click
 
 from unpoison import __version__
 from unpoison.cli.clean import clean
+from unpoison.cli.data import data
 from unpoison.cli.demo import demo
 from unpoison.cli.text import shown
 from unpoison.cli.verify import verify
@@ -25,13 +26,14 @@ INTERRUPTED = 130
 def app() -> None:
     """Find the part of a training set that was planted there, and get back a set that is safe to train on.
 
-    Exit codes: 0 fine, 1 findings (clean --fail-above, verify), 2 a usage or input error, 3 a fault in
-    unpoison itself, 130 interrupted.
+    Exit codes: 0 fine, 1 findings (clean with --fail-above, verify, data check), 2 a usage or input error,
+    3 a fault in unpoison itself, 130 interrupted.
     """
 
 
 app.add_command(clean)
 app.add_command(verify)
+app.add_command(data)
 app.add_command(demo)
 
 

@@ -13,7 +13,8 @@ import click
 from unpoison.cli.progress import progress_bars
 from unpoison.cli.text import shown
 from unpoison.core.presets import METHODS, PRESETS
-from unpoison.learners.defaults import DEFAULT_LEARNER, LEARNERS
+from unpoison.learners.defaults import LEARNERS, NETWORK_NAMES
+from unpoison.learners.recipes import AUGMENTATIONS, PRECISIONS, RECIPES
 
 
 def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -31,11 +32,36 @@ def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float
 @click.option("--label", metavar="COLUMN", help="Column of a table that holds the labels.")
 @click.option("--text", metavar="COLUMN", help="Column of a table that is text (found by itself otherwise).")
 @click.option("--id", "id_column", metavar="COLUMN", help="Column of a table that names each sample.")
+@click.option("--split", metavar="NAME", help="Split of an hf: dataset (train if not given).")
+@click.option(
+    "--image", metavar="COLUMN", help="Column of an hf: dataset with the images, if there are several."
+)
 @click.option(
     "--image-size", type=click.IntRange(min=1), help="Side in pixels that folder images are scaled to."
 )
 @click.option("--copy", is_flag=True, help="Copy images into clean/ instead of making hard links.")
-@click.option("--learner", type=click.Choice(list(LEARNERS)), default=DEFAULT_LEARNER, show_default=True)
+@click.option(
+    "--learner",
+    metavar="NAME",
+    default="auto",
+    show_default=True,
+    help=f"One of {', '.join((*LEARNERS, *NETWORK_NAMES))}, or your own network as module:callable. auto: a "
+    "network for images of 16 pixels or more where torch is installed, logistic for the rest.",
+)
+@click.option("--recipe", type=click.Choice(RECIPES), help="How networks are trained (docs/training.md).")
+@click.option(
+    "--augment", type=click.Choice(AUGMENTATIONS), help="How images are varied in training; by dataset."
+)
+@click.option("--device", default="auto", show_default=True, help="For networks: auto, cpu, cuda or mps.")
+@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Threads of one network on a CPU. Unlike --workers it can change the last bits of a result.",
+)
+@click.option("--compile", is_flag=True, help="Pass networks through torch.compile.")
 @click.option(
     "--method",
     type=click.Choice(METHODS),
@@ -61,7 +87,8 @@ def clean(source: str, out: Path, **given: Any) -> None:
     """Find what was planted in SOURCE and write a cleaned copy with the evidence to --out.
 
     SOURCE is a folder of images with one subfolder a class, an .npz file with x and y, a .csv, .tsv or
-    .parquet file with a --label column, or the name digits.
+    .parquet file with a --label column, a Hugging Face dataset as hf:user/name or hf:FOLDER, or the name
+    digits.
     """
     from unpoison.cleaning import clean as run_clean
 
@@ -79,11 +106,20 @@ def clean(source: str, out: Path, **given: Any) -> None:
 def _options(given: dict[str, Any]) -> Any:
     from unpoison.cleaning import CleanOptions
     from unpoison.data.load import LoadOptions
+    from unpoison.learners.choose import LearnerChoice
+    from unpoison.learners.recipes import TrainingOptions
 
+    training = TrainingOptions(
+        device=given["device"],
+        precision=given["precision"],
+        threads=given["threads"],
+        compile=given["compile"],
+    )
     return CleanOptions(
         method=given["method"] or ("out-of-subset" if given["preset"] == "auto" else "ispl"),
         preset=given["preset"],
-        learner=given["learner"],
+        learner=LearnerChoice(given["learner"], given["recipe"], training),
+        augment=given["augment"],
         seed=given["seed"],
         workers=given["workers"],
         resume=given["resume"],
@@ -91,6 +127,8 @@ def _options(given: dict[str, Any]) -> Any:
             label=given["label"],
             text=given["text"],
             id_column=given["id_column"],
+            split=given["split"],
+            image=given["image"],
             image_size=given["image_size"],
             link=not given["copy"],
         ),

@@ -9,20 +9,23 @@ from unpoison.events import Listener, Progress, ignore
 
 
 @contextmanager
-def progress_bars(*, enabled: bool) -> Iterator[Listener]:
-    """A listener that draws one bar a stage, with the time left; silent where stderr is no terminal."""
+def progress_bars(*, enabled: bool, in_bytes: bool = False) -> Iterator[Listener]:
+    """A listener that draws one bar a stage, with the time left; silent where stderr is no terminal.
+
+    ``in_bytes`` says that the events count bytes.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield ignore
         return
-    from rich import progress
+    from rich import filesize, progress
 
     columns = (
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
-        progress.MofNCompleteColumn(),
+        progress.DownloadColumn() if in_bytes else progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
@@ -33,7 +36,10 @@ def progress_bars(*, enabled: bool) -> Iterator[Listener]:
         def draw(event: Progress) -> None:
             if event.stage not in tasks:
                 tasks[event.stage] = bars.add_task(event.stage, total=event.total)
-            note = f" ({event.resumed} from before)" if event.resumed else ""
-            bars.update(tasks[event.stage], completed=event.done, description=event.stage + note)
+            before = filesize.decimal(event.resumed) if in_bytes else str(event.resumed)
+            note = f" ({before} from before)" if event.resumed else ""
+            bars.update(
+                tasks[event.stage], completed=event.done, total=event.total, description=event.stage + note
+            )
 
         yield draw

@@ -26,14 +26,15 @@ class Learner(Protocol):
 
     @property
     def cost(self) -> Cost:
-        """Sample passes spent so far."""
+        """What was spent so far."""
         ...
 
-    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0) -> None:
+    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         """Train on for ``epochs`` passes over ``indices``, from where the last call stopped.
 
         Never fewer than ``min_steps`` optimiser steps: small subsets are not starved. A learner that cannot
-        continue (a random forest, say) refits from scratch instead.
+        continue (a random forest, say) refits from scratch instead. ``final`` says that no training follows:
+        a learner with a learning-rate schedule brings it to its end within this call.
         """
         ...
 

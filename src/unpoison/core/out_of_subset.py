@@ -16,9 +16,9 @@ from unpoison.core.boosting import count_votes, suspicion_from_losses
 from unpoison.core.comovement import movements, split_in_two
 from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.learner import LearnerFactory
-from unpoison.core.result import Group, Sanitization
+from unpoison.core.result import Cost, Group, Sanitization
 from unpoison.core.sampling import sample_per_class
-from unpoison.core.tasks import FitTask, Workshop
+from unpoison.core.tasks import FitTask, Workshop, cost_array
 from unpoison.core.trimming import class_members
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
@@ -55,7 +55,7 @@ class GroupTask:
         return {
             "component": component,
             "separation": np.array(separations, dtype=np.float64),
-            "cost": np.zeros(2, dtype=np.int64),
+            "cost": cost_array(Cost()),
         }
 
 

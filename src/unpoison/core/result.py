@@ -13,13 +13,24 @@ from unpoison.types import BoolArray, FloatArray, LabelArray
 
 @dataclass(frozen=True)
 class Cost:
-    """What the learners were asked to do, in passes of one sample through one model."""
+    """What the learners were asked to do, in passes of one sample through one model, and what that took."""
 
     trained: int = 0
+    """Passes forward and backward."""
     scored: int = 0
+    """Passes forward only."""
+    seconds: float = field(default=0.0, compare=False)
+    """Time inside the learners, added up over workers."""
+    flops: float = field(default=0.0, compare=False)
+    """Floating-point operations of the passes, where the learner knows them."""
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.trained + other.trained, self.scored + other.scored)
+        return Cost(
+            self.trained + other.trained,
+            self.scored + other.scored,
+            seconds=self.seconds + other.seconds,
+            flops=self.flops + other.flops,
+        )
 
 
 @dataclass(frozen=True)

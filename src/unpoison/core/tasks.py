@@ -35,7 +35,7 @@ class FitTask:
     def __call__(self) -> Arrays:
         """One row each of losses, predictions and confidences."""
         learner = self.factory(self.seed)
-        learner.fit(self.indices, epochs=self.epochs, min_steps=self.min_steps)
+        learner.fit(self.indices, epochs=self.epochs, min_steps=self.min_steps, final=True)
         assessment = learner.assess(np.arange(self.n_samples))
         return {
             "losses": assessment.losses.astype(np.float32),
@@ -84,8 +84,8 @@ class Workshop:
 
     def _finish(self, name: str, arrays: Arrays, results: dict[str, Arrays]) -> None:
         results[name] = arrays
-        trained, scored = arrays["cost"].tolist()
-        self.cost += Cost(trained, scored)
+        trained, scored, seconds, flops = arrays["cost"].tolist()
+        self.cost += Cost(int(trained), int(scored), seconds=seconds, flops=flops)
         self.done += 1
         self._tell()
 
@@ -93,6 +93,6 @@ class Workshop:
         self.listener(Progress(self.stage, self.done, self.total, self.resumed))
 
 
-def cost_array(cost: Cost) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def cost_array(cost: Cost) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Cost in the form that a task's result carries it."""
-    return np.array([cost.trained, cost.scored], dtype=np.int64)
+    return np.array([cost.trained, cost.scored, cost.seconds, cost.flops], dtype=np.float64)

@@ -34,7 +34,7 @@ class Origin(Protocol):
 
     @property
     def form(self) -> str:
-        """``folder``, ``npz``, ``csv``, ``tsv`` or ``parquet``: the form of ``clean/``."""
+        """``folder``, ``npz``, ``csv``, ``tsv``, ``parquet`` or ``hub``: the form of ``clean/``."""
         ...
 
     def preview(self, index: int) -> Preview:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +26,14 @@ from unpoison.data.files import (
     shown,
     writing,
 )
-from unpoison.data.images import decode, decode_preview, pillow_guard, shorter_side
+from unpoison.data.images import Decoded, decode, decode_preview, pillow_guard, shorter_side
 from unpoison.data.options import LoadOptions
+from unpoison.data.pixels import decode_all, file_limit, usual_size
 from unpoison.errors import InputError, OutputError
 from unpoison.types import BoolArray
 
 IGNORED_SUFFIXES = frozenset({".txt", ".json", ".csv", ".md"})
 LAYOUT = "the layout is FOLDER/CLASS/IMAGE, with one subfolder for each class"
-USUAL_IMAGE_SIZE = 32
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class FolderOrigin:
         """The original image, at most 128 pixels a side."""
         file = self.files[index]
         name = _named(self.name, file.relative)
-        data = read_regular(file.path, name, limit=_file_limit(self.options))
+        data = read_regular(file.path, name, limit=file_limit(self.options))
         if hashlib.sha256(data).hexdigest() != self.sha256[index]:
             raise InputError(f"{name} changed since it was loaded; run again on the folder as it is now")
         with pillow_guard():
@@ -207,38 +202,26 @@ def _resolve_inside(path: Path, root: Path, name: str, relative: str) -> Path:
 
 
 def _usual_size(files: Sequence[ImageFile], name: str, options: LoadOptions) -> int:
-    def side(file: ImageFile) -> int:
-        shown_name = _named(name, file.relative)
-        with open_regular(file.path, shown_name) as stream:
+    def side(index: int) -> int:
+        shown_name = _named(name, files[index].relative)
+        with open_regular(files[index].path, shown_name) as stream:
             return shorter_side(stream, name=shown_name, max_pixels=options.max_pixels)
 
-    return min(USUAL_IMAGE_SIZE, int(np.median(_in_threads(side, files))))
+    return usual_size(len(files), side)
 
 
 def _read_all(
     files: Sequence[ImageFile], name: str, size: int, options: LoadOptions
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
     """Pixels and hash of every file, both from one reading of its bytes."""
-    pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
 
-    def read(numbered: tuple[int, ImageFile]) -> tuple[str, bool]:
-        index, file = numbered
-        shown_name = _named(name, file.relative)
-        data = read_regular(file.path, shown_name, limit=_file_limit(options))
+    def read(index: int) -> tuple[Decoded, str]:
+        shown_name = _named(name, files[index].relative)
+        data = read_regular(files[index].path, shown_name, limit=file_limit(options))
         decoded = decode(data, name=shown_name, size=size, max_pixels=options.max_pixels)
-        pixels[index] = decoded.pixels
-        return hashlib.sha256(data).hexdigest(), decoded.gray
+        return decoded, hashlib.sha256(data).hexdigest()
 
-    results = _in_threads(read, list(enumerate(files)))
-    if all(gray for _, gray in results):
-        pixels = np.ascontiguousarray(pixels[..., :1])
-    return pixels, tuple(sha256 for sha256, _ in results)
-
-
-def _in_threads(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """``work`` on every item, results in order; the error of the first item that failed."""
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        return list(pool.map(work, items))
+    return decode_all(len(files), size, read)
 
 
 def _place(source: Path, target: Path, *, link: bool) -> None:
@@ -253,11 +236,6 @@ def _place(source: Path, target: Path, *, link: bool) -> None:
         else:
             return
     shutil.copy2(source, target)
-
-
-def _file_limit(options: LoadOptions) -> int:
-    """Bytes a file may have: an uncompressed image of the most pixels allowed, 16 bits RGBA, and metadata."""
-    return min(options.max_bytes, options.max_pixels * 8 + 2**20)
 
 
 def _named(name: str, relative: str) -> str:

@@ -70,6 +70,15 @@ def decode(data: bytes, *, name: str, size: int, max_pixels: int) -> Decoded:
         return Decoded(_on_white(image), gray)
 
 
+def decode_exact(data: bytes, *, name: str, width: int, height: int) -> NDArray[np.uint8]:
+    """Decode to RGB ``(height, width, 3)`` as stored, refusing an image of any other size."""
+    with pillow_guard(), refusing(name, _FIX):
+        image = _load(data, name, width * height)
+        if image.size != (width, height):
+            raise InputError(f"{name} is {image.size[0]} x {image.size[1]} pixels, not {width} x {height}")
+        return np.asarray(image.convert("RGB"))
+
+
 def decode_preview(data: bytes, *, name: str, max_pixels: int) -> NDArray[np.uint8]:
     """Decode to at most 128 pixels a side, proportions kept; ``(h, w)`` if gray, else ``(h, w, 3)``."""
     with refusing(name, _FIX):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from unpoison.data.container import Dataset
 from unpoison.data.files import check_utf8, describe, shown
+from unpoison.data.named.catalog import NAMES, closest
 from unpoison.data.options import DEFAULT_OPTIONS, LoadOptions
 from unpoison.errors import InputError
 
@@ -13,23 +14,36 @@ __all__ = ["load", "LoadOptions"]
 
 UNDERSTOOD = (
     "a folder of images with one subfolder a class, an .npz file with x and y, "
-    "a .csv, .tsv or .parquet file with a label column, or the name digits"
+    f"a .csv, .tsv or .parquet file with a label column, hf:NAME for a Hugging Face "
+    f"dataset, or one of the names {', '.join(NAMES)}"
 )
+HUB_PREFIX = "hf:"
 
 
 def load(source: str | Path, *, options: LoadOptions = DEFAULT_OPTIONS) -> Dataset:
     """Read a training set.
 
-    ``source`` is a folder of images, an ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file, or ``digits``.
-    A file or folder that happens to be called ``digits`` is meant by ``./digits``.
+    ``source`` is a folder of images, an ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file, or the name of a
+    dataset: ``digits``, or ``cifar10``, ``gtsrb``, ``imagenette`` or ``fashion-mnist`` once fetched
+    (``unpoison data fetch``), of which this is the training split, or a Hugging Face dataset, as
+    ``hf:user/name`` or ``hf:FOLDER``. A file or folder that happens to be called ``digits`` is meant by
+    ``./digits``.
 
     >>> load("digits").features.shape
     (1797, 8, 8, 1)
     """
-    if source == "digits" or (source == Path("digits") and not Path(source).exists()):
-        from unpoison.data.arrays import load_digits
+    if isinstance(source, str) and source.startswith(HUB_PREFIX):
+        from unpoison.data.hub import load_hub
 
-        return load_digits()
+        return load_hub(source.removeprefix(HUB_PREFIX), options=options)
+    if options.split is not None or options.image is not None:
+        raise InputError(
+            f"{shown(str(source))} is no {HUB_PREFIX} dataset; --split and --image are for those"
+        )
+    if source in NAMES or (isinstance(source, Path) and str(source) in NAMES and not source.exists()):
+        from unpoison.data.named.load import load_split
+
+        return load_split(str(source), "train", options=options)
     path = _existing(source)
     if path.is_dir():
         from unpoison.data.folder import load_folder
@@ -47,7 +61,9 @@ def _existing(source: str | Path) -> Path:
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{shown(str(source))} does not exist; give {UNDERSTOOD}") from error
+        meant = closest(str(source))
+        hint = f"did you mean {meant}? Otherwise give" if meant else "give"
+        raise InputError(f"{shown(str(source))} does not exist; {hint} {UNDERSTOOD}") from error
     except OSError as error:
         raise InputError(f"{shown(str(source))} cannot be read ({describe(error)})") from error
     return path

@@ -20,13 +20,17 @@ class LoadOptions:
     """
 
     label: str | None = None
-    """The column of a table that holds the labels; tables need it."""
+    """The column of a table that holds the labels; tables need it, Hugging Face datasets often do not."""
     text: str | None = None
     """A column of a table that is text. Other columns are still detected by themselves."""
     id_column: str | None = None
     """The column of a table that names each sample; it is no feature."""
+    split: str | None = None
+    """The split of a Hugging Face dataset; ``train`` if not given."""
+    image: str | None = None
+    """The column of a Hugging Face dataset that holds the images, where there are several."""
     image_size: int | None = None
-    """Side in pixels for image folders. By default 32, or the median shorter side where that is less."""
+    """Side in pixels for images in files. By default 32, or the median shorter side where that is less."""
     max_pixels: int = DEFAULT_MAX_PIXELS
     """Refuse any image with more. Pillow's own limit, about 89 million, holds besides."""
     max_bytes: int = DEFAULT_MAX_BYTES
@@ -42,12 +46,17 @@ class LoadOptions:
             _check_count("image_size", self.image_size)
             if self.image_size > LARGEST_IMAGE_SIZE:
                 raise InputError(f"image_size must be at most {LARGEST_IMAGE_SIZE}, got {self.image_size}")
-        if self.label is not None and self.label in (self.text, self.id_column):
+        if self.label is not None and self.label in (self.text, self.id_column, self.image):
             raise InputError(
-                f"the column {self.label!r} is given as the label and as text or id; name different columns"
+                f"the column {self.label!r} is given as the label and as text, id or image; "
+                "name different columns"
             )
         if self.text is not None and self.text == self.id_column:
             raise InputError(f"the column {self.text!r} is given as text and as id; name different columns")
+        if self.text is not None and self.image is not None:
+            raise InputError(
+                f"the column {self.text!r} is given as text and {self.image!r} as image; judge one of them"
+            )
 
 
 def _check_count(field: str, value: object) -> None:

@@ -92,6 +92,12 @@ def cell_text(value: Any) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
+def is_plain(data_type: Any) -> bool:
+    """Whether a cell of this type is one number, string or moment, and no list or structure."""
+    value_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    return _is_bytes(value_type) or any(is_type(value_type) for is_type in _PLAIN_TYPES)
+
+
 @contextmanager
 def _opened(stream: Any, dictionaries: Sequence[str] = ()) -> Iterator[Any]:
     file = pq.ParquetFile(stream, read_dictionary=list(dictionaries), pre_buffer=False)
@@ -107,8 +113,7 @@ def _check_size(metadata: Any, name: str, max_bytes: int) -> None:
 
 
 def _check_type(field: Any, name: str) -> None:
-    value_type = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if not _is_bytes(value_type) and not any(is_type(value_type) for is_type in _PLAIN_TYPES):
+    if not is_plain(field.type):
         raise InputError(
             f"{name}: the column {field.name!r} has type {field.type}, which unpoison does not read; "
             "drop the column or turn it into numbers or strings"

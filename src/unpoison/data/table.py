@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -89,7 +89,9 @@ def load_delimited(path: Path, *, form: Literal["csv", "tsv"], options: LoadOpti
     columns = dict(zip(records.header.cells, cells or [()] * len(records.header.cells), strict=True))
     table = Table(name, columns, tuple(f"{path.name}:{row.line}" for row in records.rows))
     hashes = tuple(row.sha256() for row in records.rows)
-    return _dataset(path, table, options, hashes, lambda view: RecordsOrigin(form, path.name, records, view))
+    return table_dataset(
+        path.name, table, options, hashes, lambda view: RecordsOrigin(form, path.name, records, view)
+    )
 
 
 def load_parquet(path: Path, *, options: LoadOptions) -> Dataset:
@@ -103,19 +105,22 @@ def load_parquet(path: Path, *, options: LoadOptions) -> Dataset:
     columns = {column: [cell_text(value) for value in values[column]] for column in rows.columns}
     table = Table(name, columns, tuple(f"{path.name}[{i}]" for i in range(n)))
     hashes = hash_rows(rows.columns, values)
-    return _dataset(path, table, options, hashes, lambda view: ParquetOrigin(path.name, rows, view))
+    return table_dataset(path.name, table, options, hashes, lambda view: ParquetOrigin(path.name, rows, view))
 
 
-def _dataset(
-    path: Path,
+def table_dataset(
+    name: str,
     table: Table,
     options: LoadOptions,
     sha256: tuple[str, ...],
     origin: Callable[[View], Origin],
+    *,
+    class_order: Sequence[str] = (),
 ) -> Dataset:
-    features, labels, class_names, ids = _interpret(table, options)
+    """The dataset that a table is under the options. ``class_order`` is as in :func:`read_labels`."""
+    features, labels, class_names, ids = _interpret(table, options, class_order)
     return Dataset(
-        name=path.name,
+        name=name,
         kind=features.kind,
         features=features.matrix,
         labels=labels,
@@ -128,48 +133,72 @@ def _dataset(
 
 
 def _interpret(
-    table: Table, options: LoadOptions
+    table: Table, options: LoadOptions, class_order: Sequence[str]
 ) -> tuple[Features, LabelArray, tuple[str, ...], tuple[str, ...]]:
     """Features, labels, class names and ids of a table."""
-    label = _column(table, options.label, "--label")
-    text = None if options.text is None else _column(table, options.text, "--text")
-    id_column = None if options.id_column is None else _column(table, options.id_column, "--id")
+    label = find_column(table.name, table.columns, options.label, "--label")
+    for column, option in ((options.text, "--text"), (options.id_column, "--id")):
+        if column is not None:
+            find_column(table.name, table.columns, column, option)
     if len(table) == 0:
         raise InputError(f"{table.name}: no rows under the header; add samples")
-    labels, class_names = _labels(table, label)
-    ids = row_ids(len(table)) if id_column is None else _ids(table, id_column)
-    used = [c for c in table.columns if c not in (label, id_column) and not _PANDAS_INDEX.fullmatch(c)]
-    features = build_features(table, used, text=text, max_bytes=options.max_bytes)
+    labels, class_names = read_labels(table, label, class_order=class_order)
+    ids = read_ids(table, options.id_column)
+    set_aside = (label, options.id_column)
+    used = [c for c in table.columns if c not in set_aside and not _PANDAS_INDEX.fullmatch(c)]
+    features = build_features(table, used, text=options.text, max_bytes=options.max_bytes)
     return features, labels, class_names, ids
 
 
-def _column(table: Table, column: str | None, option: str) -> str:
-    if column is not None and column in table.columns:
-        return column
-    known = ", ".join(repr(name) for name in table.columns)
-    if column is None:
-        raise InputError(
-            f"{table.name}: name the column that holds the labels with {option}; the columns are: {known}"
-        )
-    raise InputError(f"{table.name}: there is no column {column!r} for {option}; the columns are: {known}")
+def read_labels(
+    table: Table, column: str, *, class_order: Sequence[str] = ()
+) -> tuple[LabelArray, tuple[str, ...]]:
+    """Class numbers and class names of a column of labels.
 
-
-def _labels(table: Table, column: str) -> tuple[LabelArray, tuple[str, ...]]:
+    ``class_order`` has every class in the order that the source gives them; those without a sample are left
+    out. Where it is empty the classes are sorted, as numbers if all are.
+    """
     cells = table.columns[column]
     _refuse_empty(table, column, cells, "label")
     distinct = set(cells)
-    _refuse_nan(table, column, distinct)
-    if len(distinct) > max(50, len(cells) / 2):
+    class_names = [name for name in class_order if name in distinct] or _sorted_classes(
+        table, column, distinct
+    )
+    number = {name: i for i, name in enumerate(class_names)}
+    return np.array([number[cell] for cell in cells], dtype=np.int64), tuple(class_names)
+
+
+def read_ids(table: Table, column: str | None) -> tuple[str, ...]:
+    """The cells of the column that names each sample; numbers of rows where there is none."""
+    if column is None:
+        return row_ids(len(table))
+    _refuse_empty(table, column, table.columns[column], "id")
+    return tuple(table.columns[column])
+
+
+def find_column(name: str, columns: Iterable[str], column: str | None, option: str) -> str:
+    """``column`` if it is one of the columns of the table called ``name``; ``option`` is how it was given."""
+    known = list(columns)
+    if column in known:
+        return column
+    listed = ", ".join(map(repr, known))
+    if column is None:
         raise InputError(
-            f"{table.name}: the column {column!r} has {len(distinct)} distinct values in {len(cells)} rows "
+            f"{name}: name the column that holds the labels with {option}; the columns are: {listed}"
+        )
+    raise InputError(f"{name}: there is no column {column!r} for {option}; the columns are: {listed}")
+
+
+def _sorted_classes(table: Table, column: str, distinct: set[str]) -> list[str]:
+    _refuse_nan(table, column, distinct)
+    if len(distinct) > max(50, len(table) / 2):
+        raise InputError(
+            f"{table.name}: the column {column!r} has {len(distinct)} distinct values in {len(table)} rows "
             "and does not look like class labels; name another column, or group its values into classes"
         )
     if all(_INTEGER.fullmatch(cell) for cell in distinct):
-        class_names = sorted(distinct, key=lambda cell: (int(cell), cell))
-    else:
-        class_names = sorted(distinct)
-    number = {name: i for i, name in enumerate(class_names)}
-    return np.array([number[cell] for cell in cells], dtype=np.int64), tuple(class_names)
+        return sorted(distinct, key=lambda cell: (int(cell), cell))
+    return sorted(distinct)
 
 
 def _refuse_nan(table: Table, column: str, distinct: set[str]) -> None:
@@ -182,12 +211,6 @@ def _refuse_nan(table: Table, column: str, distinct: set[str]) -> None:
             raise InputError(
                 f"{source}: the label (column {column!r}) is {cell!r}; fill it or remove the row"
             )
-
-
-def _ids(table: Table, column: str) -> tuple[str, ...]:
-    cells = table.columns[column]
-    _refuse_empty(table, column, cells, "id")
-    return tuple(cells)
 
 
 def _refuse_empty(table: Table, column: str, cells: Sequence[str], what: str) -> None:

@@ -7,11 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import eq
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unpoison.data.files import LITTER, describe, file_sha256, read_regular, shown
 from unpoison.data.options import DEFAULT_MAX_BYTES
 from unpoison.errors import UnpoisonError
+
+if TYPE_CHECKING:
+    from unpoison.data.hub_rows import HubRows
 
 MAX_PROBLEMS = 20
 _PLACE = re.compile(r"(?P<file>.+)(?:\[\d+\]|:\d+)", re.DOTALL)
@@ -49,10 +54,12 @@ def check_clean(
     try:
         if form == "folder":
             problems = list(_check_folder(directory, expected))
+        elif form == "hub":
+            problems = list(_check_hub(directory, expected, max_bytes))
         elif form in _READERS:
             problems = list(_check_file(form, directory, expected, max_bytes))
         else:
-            problems = [f"the form {form!r} is not one of folder, {', '.join(_READERS)}"]
+            problems = [f"the form {form!r} is not one of folder, hub, {', '.join(_READERS)}"]
     except UnpoisonError as error:
         problems = [str(error)]
     except Exception as error:  # whatever the content does to a parser, the answer is a line
@@ -111,6 +118,20 @@ def _check_file(
     else:
         yield from _best(_READERS[form](directory / name, shown(name), max_bytes), shown(name), expected)
     for extra in sorted(present - {name}):
+        yield f"{extra!r}: extra, not in the manifest"
+
+
+def _check_hub(directory: Path, expected: Sequence[ExpectedSample], max_bytes: int) -> Iterator[str]:
+    from unpoison.data.hub_open import open_saved
+    from unpoison.data.hub_rows import WRITTEN
+
+    present = set(_files_below(directory))
+    missing = [name for name in WRITTEN if name not in present]
+    yield from (f"{name}: missing" for name in missing)
+    if not missing:
+        rows = open_saved(directory, max_bytes=max_bytes)
+        yield from _best(_read_hub(rows, expected, max_bytes), shown(directory.name), expected)
+    for extra in sorted(present - set(WRITTEN)):
         yield f"{extra!r}: extra, not in the manifest"
 
 
@@ -205,6 +226,24 @@ def _read_parquet(path: Path, name: str, max_bytes: int) -> Iterator[_Found]:
     values = rows.values()
     columns = tuple([cell_text(value) for value in values[column]] for column in rows.columns)
     yield _Found(hash_rows(rows.columns, values), columns=columns)
+
+
+def _read_hub(rows: HubRows, expected: Sequence[ExpectedSample], max_bytes: int) -> Iterator[_Found]:
+    from unpoison.data.hub_rows import check_table_budget, sample_hashes
+
+    check_table_budget(rows, rows.plain_columns, max_bytes)
+    columns = rows.as_table(rows.values(rows.plain_columns)).columns
+    wanted = [sample.label for sample in expected]
+
+    def agreement(column: str) -> tuple[int, int]:
+        same_place = sum(map(eq, columns[column], wanted))
+        return same_place, (Counter(columns[column]) & Counter(wanted)).total()
+
+    # the manifest does not say which columns held label and image; the labels and the hashes tell which fits
+    label = max(columns, key=agreement)
+    for image in (*rows.images, None):
+        hashes = sample_hashes(rows, label=label, image=image, limit=max_bytes)
+        yield _Found(hashes, columns=tuple(columns.values()))
 
 
 _READERS: dict[str, Callable[[Path, str, int], Iterator[_Found]]] = {

@@ -58,4 +58,10 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "boosting": _boosting,
 }
 
+NETWORK_NAMES = ("compact", "preactresnet18", "resnet32", "resnet56")
+"""Those that need torch; what they are is in ``networks.py``."""
+
+SMALLEST_SIDE = 16
+"""Networks take images of at least this many pixels a side: stages halve them."""
+
 DENSE_ONLY = frozenset({"boosting"})

@@ -8,18 +8,16 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
 from unpoison.errors import InputError
+from unpoison.learners.answers import assess_in_parts, softmax, without
+from unpoison.learners.meter import Meter
 from unpoison.seeds import Seeds
-from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
-
-SMALLEST_PROBABILITY = 1e-12
-"""Probabilities are clipped here: the loss of a sample whose class the model never saw is -log of it."""
+from unpoison.types import FloatArray, IndexArray, LabelArray
 
 SCORED_AT_ONCE = 65_536
 """Rows passed to ``predict_proba`` in one call, to bound memory."""
@@ -64,15 +62,21 @@ class SklearnLearner:
         self._shuffling = Seeds(seed).stream("shuffle")
         self._only_class: int | None = None
         self._seen = np.zeros(n_classes, dtype=np.bool_)
-        self._trained = 0
-        self._scored = 0
+        self._meter = Meter()
 
     @property
     def cost(self) -> Cost:
         """Sample passes spent so far. A refit counts each sample once, whatever the solver does inside."""
-        return Cost(self._trained, self._scored)
+        return self._meter.cost
 
-    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0) -> None:
+    def fit(
+        self,
+        indices: IndexArray,
+        *,
+        epochs: int,
+        min_steps: int = 0,
+        final: bool = False,  # noqa: ARG002 - no schedule to bring to its end
+    ) -> None:
         """Train on, or refit where the model cannot continue."""
         with warnings.catch_warnings():
             # training stops at the budget it was given, not at convergence, and that is meant
@@ -86,49 +90,32 @@ class SklearnLearner:
 
     def assess(self, indices: IndexArray) -> Assessment:
         """Cross-entropies and predictions; a class that was never seen has the worst loss."""
-        losses = np.empty(len(indices))
-        predictions = np.empty(len(indices), dtype=np.int64)
-        confidences = np.empty(len(indices))
-        for start in range(0, len(indices), SCORED_AT_ONCE):
-            part = slice(start, start + SCORED_AT_ONCE)
-            losses[part], predictions[part], confidences[part] = self._assess_part(indices[part])
-        self._scored += len(indices)
-        return Assessment(losses, predictions, confidences)
+        with self._meter.running(scored=len(indices)):
+            return assess_in_parts(indices, self._labels, self._probabilities, at_once=SCORED_AT_ONCE)
 
     def _train_on(self, indices: IndexArray, epochs: int) -> None:
         everything = np.arange(self._n_classes)
         self._seen[self._labels[indices]] = True
-        for _ in range(epochs):
-            order = self._shuffling.permutation(indices)
-            self._model.partial_fit(self._matrix[order], self._labels[order], classes=everything)
-        self._trained += epochs * len(indices)
+        with self._meter.running(trained=epochs * len(indices)):
+            for _ in range(epochs):
+                order = self._shuffling.permutation(indices)
+                self._model.partial_fit(self._matrix[order], self._labels[order], classes=everything)
 
     def _refit(self, indices: IndexArray) -> None:
         targets = self._labels[indices]
         # most classifiers refuse a single class; what they would learn from it is clear
         self._only_class = int(targets[0]) if (targets == targets[0]).all() else None
-        if self._only_class is None:
-            self._model.fit(self._matrix[indices], targets)
+        with self._meter.running(trained=len(indices)):
+            if self._only_class is None:
+                self._model.fit(self._matrix[indices], targets)
         self._seen[:] = False
         self._seen[targets] = True
-        self._trained += len(indices)
 
     def _steps_per_epoch(self, n: int) -> int:
         batch = getattr(self._model, "batch_size", None)
         if batch == "auto":  # MLPClassifier
             batch = min(200, n)
         return ceil(n / batch) if isinstance(batch, int) else n  # without batches every sample is a step
-
-    def _assess_part(self, indices: IndexArray) -> tuple[FloatArray, LabelArray, FloatArray]:
-        probabilities = self._probabilities(indices)
-        labels = self._labels[indices]
-        unusable = np.isnan(probabilities).any(axis=1)
-        probabilities[unusable] = 0.0
-        own = probabilities[np.arange(len(indices)), labels]
-        predictions = probabilities.argmax(axis=1)
-        # a model that answers NaN must not vote for the label by accident
-        predictions[unusable] = (labels[unusable] + 1) % self._n_classes
-        return -np.log(np.clip(own, SMALLEST_PROBABILITY, 1.0)), predictions, probabilities.max(axis=1)
 
     def _probabilities(self, indices: IndexArray) -> FloatArray:
         """Shape ``(len(indices), n_classes)``; zero for classes the model never saw."""
@@ -142,26 +129,10 @@ class SklearnLearner:
             if hasattr(self._model, "predict_proba"):
                 known = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
             else:
-                known = _softmax(np.asarray(self._model.decision_function(rows), dtype=np.float64))
+                known = softmax(np.asarray(self._model.decision_function(rows), dtype=np.float64))
         result = np.zeros((len(indices), self._n_classes))
         result[:, np.asarray(self._model.classes_, dtype=np.int64)] = known
-        return result if self._seen.all() else _without(result, ~self._seen)
-
-
-def _without(probabilities: FloatArray, columns: BoolArray) -> FloatArray:
-    """Nothing for some classes: one that is trained on by epochs knows the names of those it never saw."""
-    probabilities[:, columns] = 0.0
-    total = probabilities.sum(axis=1, keepdims=True)
-    result: FloatArray = probabilities / np.where(total > 0.0, total, 1.0)
-    return result
-
-
-def _softmax(scores: NDArray[np.float64]) -> FloatArray:
-    """Scores to probabilities; for two classes ``decision_function`` is one column, the log-odds."""
-    columns = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
-    powers = np.exp(columns - columns.max(axis=1, keepdims=True))
-    result: FloatArray = powers / powers.sum(axis=1, keepdims=True)
-    return result
+        return result if self._seen.all() else without(result, ~self._seen)
 
 
 def _seed_everything(model: Any, seed: int) -> None:

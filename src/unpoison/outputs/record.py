@@ -36,6 +36,10 @@ class RunFacts:
     command: str | None = None
     input: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Choices at reading the data, such as the size of images."""
+    training: dict[str, Any] | None = None
+    """How networks were trained; None for other learners."""
+    matmul_share: float | None = None
+    """The rate at which networks computed, over that of a large matrix product on the same device."""
 
 
 def build(dataset: Dataset, result: Sanitization, *, run: RunFacts) -> Record:
@@ -46,13 +50,14 @@ def build(dataset: Dataset, result: Sanitization, *, run: RunFacts) -> Record:
         "command": run.command,
         "method": run.method,
         "learner": run.learner,
+        "training": run.training,
         "seed": run.seed,
         "input": run.input,
         "settings": run.settings,
-        "versions": versions(),
+        "versions": versions(with_torch=run.training is not None),
         "data": _data(dataset),
         "result": _result(dataset, result),
-        "cost": {"trained": result.cost.trained, "scored": result.cost.scored},
+        "cost": {**dataclasses.asdict(result.cost), "matmul_share": run.matmul_share},
         "timings": {"seconds": round(run.seconds, 3)},
     }
     record: Record = plain(facts)
@@ -64,12 +69,13 @@ def dump(record: Record) -> bytes:
     return (json.dumps(record, indent=2, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
 
 
-def versions() -> dict[str, str]:
+def versions(*, with_torch: bool = False) -> dict[str, str]:
     """The versions on which the numbers of a run depend."""
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scikit-learn": _version("scikit-learn"),
+        **({"torch": _version("torch")} if with_torch else {}),
         "platform": platform.platform(),
     }
 

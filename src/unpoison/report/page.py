@@ -41,6 +41,7 @@ _FORMS = {
     "csv": "one CSV file",
     "tsv": "one TSV file",
     "parquet": "one Parquet file",
+    "hub": "a dataset for Hugging Face's load_from_disk",
 }
 
 
@@ -222,9 +223,14 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Time", text.duration(record["timings"]["seconds"])),
         ("Passes trained", text.count(record["cost"]["trained"])),
         ("Passes scored", text.count(record["cost"]["scored"])),
+        ("Time inside the models", text.duration(record["cost"]["seconds"])),
         ("unpoison", record["tool"]["version"]),
     ]
+    share = record["cost"]["matmul_share"]
+    if share is not None:
+        facts.append(("Speed, of a large matrix product's", text.percent(share)))
     facts += record["versions"].items()
+    facts += [(f"training: {name}", value) for name, value in (record["training"] or {}).items()]
     facts += [(f"setting: {name}", value) for name, value in record["settings"].items()]
     facts += [(f"note: {name}", value) for name, value in record["result"]["notes"].items()]
     return [(text.printable(name), text.printable(str(value), 500)) for name, value in facts[:MAX_FACTS]]

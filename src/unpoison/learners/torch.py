@@ -1,0 +1,222 @@
+"""Any PyTorch network as a learner: resident data, index arithmetic, mixed precision where it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from unpoison.core.learner import Assessment
+from unpoison.core.result import Cost
+from unpoison.errors import InputError
+from unpoison.learners.answers import assess_in_parts, softmax, without
+from unpoison.learners.batches import Resident, as_tensor
+from unpoison.learners.devices import choose_device, forward_flops, lower_precision, steady
+from unpoison.learners.meter import Meter
+from unpoison.learners.networks import NetworkBuilder
+from unpoison.learners.recipes import Recipe, TrainingOptions
+from unpoison.seeds import Seeds
+from unpoison.types import FloatArray, IndexArray, LabelArray
+
+SCORED_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class TorchFactory:
+    """Fresh networks over ``samples``: uint8 images ``(n, h, w, c)`` or float32 rows ``(n, d)``.
+
+    ``build(shape, n_classes)`` makes a network that gives one score a class; ``shape`` is that of one sample,
+    channels first. ``labels`` are 0 .. n_classes - 1. The data is moved to the device once a process.
+    """
+
+    build: NetworkBuilder
+    samples: NDArray[Any]
+    labels: LabelArray
+    n_classes: int
+    options: TrainingOptions = field(default_factory=TrainingOptions)
+
+    def __post_init__(self) -> None:
+        allowed = {4: (np.uint8,), 2: (np.float32, np.float64)}.get(self.samples.ndim, ())
+        if self.samples.dtype not in allowed:
+            raise InputError(
+                "a torch learner takes uint8 images of shape (n, height, width, channels) or rows of floats, "
+                f"not {self.samples.dtype} of shape {self.samples.shape}"
+            )
+        choose_device(self.options.device)
+
+    def __call__(self, seed: int) -> TorchLearner:
+        """An untrained network whose every random choice follows from ``seed``."""
+        return TorchLearner(self, self._resident(), seed=seed)
+
+    def check(self) -> None:
+        """Refuse a builder that does not make a network for this data, before any work is done."""
+        data = self._resident()
+        name = getattr(self.build, "__qualname__", repr(self.build))
+        try:
+            network = self.build(data.shape, self.n_classes)
+            with torch.no_grad():
+                scores = network.eval()(torch.zeros(2, *data.shape))
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"the network builder {name} fails for inputs of shape {data.shape} and "
+                f"{self.n_classes} classes ({type(error).__name__}: {error}); it is called as "
+                f"{name}(shape, n_classes), channels first"
+            ) from error
+        if not isinstance(network, nn.Module) or tuple(scores.shape) != (2, self.n_classes):
+            raise InputError(
+                f"the network builder {name} must give a torch.nn.Module with {self.n_classes} scores a "
+                f"sample; for two samples its output has shape {tuple(scores.shape)}"
+            )
+
+    def _resident(self) -> Resident:
+        kept: Resident | None = self.__dict__.get("_kept")
+        if kept is None:
+            device = choose_device(self.options.device)
+            kept = Resident(self.samples, device=device, augmentation=self.options.augmentation)
+            object.__setattr__(self, "_kept", kept)  # a cache: the factory itself stays what it is
+        return kept
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+
+
+class TorchLearner:
+    """One network, trained on subsets of resident data."""
+
+    def __init__(self, factory: TorchFactory, data: Resident, *, seed: int) -> None:
+        options = factory.options
+        seeds = Seeds(seed)
+        self._options = options
+        self._data = data
+        self._device = choose_device(options.device)
+        self._labels = factory.labels
+        self._targets = as_tensor(factory.labels).to(self._device)
+        self._shuffling = seeds.stream("shuffle")
+        self._varying = seeds.stream("augmentation")
+        self._chance = _random_state(seeds.integer("network"), self._device)
+        with self._session():
+            network = factory.build(data.shape, factory.n_classes)
+        self._network: nn.Module = network.to(self._device)
+        self._network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._forward: Any = torch.compile(self._network, dynamic=True) if options.compile else self._network
+        self._optimizer = _optimizer(self._network, options.recipe)
+        self._low = lower_precision(self._device, options.precision)
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=self._low == torch.float16)
+        self._seen = np.zeros(factory.n_classes, dtype=np.bool_)
+        self._meter = Meter(forward_flops(factory.build, data.shape, factory.n_classes))
+
+    @property
+    def cost(self) -> Cost:
+        """Passes, seconds and operations spent so far."""
+        return self._meter.cost
+
+    @property
+    def network(self) -> nn.Module:
+        """The network as trained so far."""
+        return self._network
+
+    def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
+        """Train on. Batches of a pass are of equal size, give or take one: none is dropped, none is tiny."""
+        if len(indices) == 0:
+            return
+        recipe = self._options.recipe
+        batches = ceil(len(indices) / recipe.batch_size)
+        epochs = max(epochs, ceil(min_steps / batches))
+        self._seen[self._labels[indices]] = True
+        with self._meter.running(trained=epochs * len(indices)), self._session():
+            self._network.train()
+            for epoch in range(epochs):
+                order = self._shuffling.permutation(indices).astype(np.int64)
+                for number, batch in enumerate(np.array_split(order, batches)):
+                    progress = (epoch * batches + number + 0.5) / (epochs * batches)
+                    self._step(batch, recipe.rate_at(progress) if final else recipe.continued())
+
+    def assess(self, indices: IndexArray) -> Assessment:
+        """Cross-entropies and predictions without augmentation; a class never seen has the worst loss."""
+        with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
+            self._network.eval()
+            return assess_in_parts(
+                np.asarray(indices, dtype=np.int64), self._labels, self._probabilities, at_once=SCORED_AT_ONCE
+            )
+
+    def _step(self, batch: NDArray[np.int64], rate: float) -> None:
+        if len(batch) == 1:  # batch normalisation has nothing to normalise over
+            batch = np.repeat(batch, 2)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        inputs = self._data.varied(batch, self._varying)
+        targets = self._targets[torch.from_numpy(batch).to(self._device)]
+        scores = self._scores(inputs)
+        loss = functional.cross_entropy(scores, targets, label_smoothing=self._options.recipe.label_smoothing)
+        self._optimizer.zero_grad(set_to_none=True)
+        self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+
+    def _scores(self, inputs: Tensor) -> Tensor:
+        with torch.autocast(self._device.type, dtype=self._low, enabled=self._low is not None):
+            scores: Tensor = self._forward(inputs)
+        return scores.float()
+
+    def _probabilities(self, indices: IndexArray) -> FloatArray:
+        scores = self._scores(self._data.plain(indices)).cpu().numpy().astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return without(softmax(scores), ~self._seen)
+
+    @contextmanager
+    def _session(self) -> Iterator[None]:
+        """Everything inside is repeatable, and draws on this learner's own chance (as dropout does)."""
+        with steady(self._device, threads=self._options.threads), _fork(self._device):
+            _set_random_state(self._chance, self._device)
+            yield
+            self._chance = _get_random_state(self._device)
+
+
+def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    if not parameters:
+        raise InputError(f"the network {type(network).__name__} has no parameters to train")
+    return torch.optim.SGD(
+        parameters,
+        lr=recipe.learning_rate,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        nesterov=recipe.nesterov and recipe.momentum > 0,
+    )
+
+
+def _fork(device: torch.device) -> Any:
+    """torch's random numbers outside are as if nothing had happened inside."""
+    if device.type == "cpu":
+        return torch.random.fork_rng(devices=[])
+    index = device.index if device.index is not None else 0
+    return torch.random.fork_rng(devices=[index], device_type=device.type)
+
+
+def _random_state(seed: int, device: torch.device) -> list[Tensor]:
+    with _fork(device):
+        torch.manual_seed(seed)
+        return _get_random_state(device)
+
+
+def _get_random_state(device: torch.device) -> list[Tensor]:
+    states = [torch.get_rng_state()]
+    if device.type != "cpu":
+        states.append(torch.get_device_module(device).get_rng_state())
+    return states
+
+
+def _set_random_state(states: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(states[1])
