@@ -28,11 +28,12 @@ format: $(VENV)/.developed  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed  ## Measure: cost of the core, quality on digits and rows
+bench: $(VENV)/.developed  ## Measure: cost of the core, quality on digits and rows, speed of training
 	$(BIN)/python benchmarks/core_scale.py
 	$(BIN)/python benchmarks/demo_seeds.py
 	$(BIN)/python benchmarks/digits_quality.py
 	$(BIN)/python benchmarks/rows_and_text.py
+	$(BIN)/python benchmarks/training_rate.py
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) $(VENV)-core demo-output dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -47,7 +48,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(PIP) install --quiet --constraint constraints.txt --group dev
+	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[torch,hub]'
 	@touch $@
 
 $(VENV)-core/.installed: constraints.txt

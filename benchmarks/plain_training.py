@@ -4,8 +4,8 @@
 
 One-cycle schedule, crop (and flip where the dataset allows it), all cores; the test set is looked at once, at
 the end. Datasets come from the cache (``unpoison data fetch NAME``); one that is not there is fetched first,
-from ``--data`` if given. The minutes are those of training, without loading and scoring. The last line is JSON:
-``{"accuracy": ..., "minutes": ...}``.
+from ``--data`` if given. The minutes are those of training, without loading and scoring. The last line is
+JSON: ``{"accuracy": ..., "minutes": ...}``.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from unpoison.core.presets import METHODS, PRESETS
 from unpoison.data.load import LoadOptions
 from unpoison.errors import CheckpointError, InputError, OutputError
 from unpoison.events import Progress
+from unpoison.learners.choose import LearnerChoice
 from unpoison.learners.defaults import LEARNERS
 from unpoison.outputs import WORK_FOLDER
 from unpoison.outputs.verify import verify
@@ -160,7 +161,7 @@ def test_an_unknown_setting_is_refused_and_leaves_nothing(source: Path, tmp_path
 
 def test_an_unknown_learner_is_refused_and_leaves_nothing(source: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown learner 'psychic'"):
-        clean(str(source), tmp_path / "out", options=CleanOptions(learner="psychic"))
+        clean(str(source), tmp_path / "out", options=CleanOptions(learner=LearnerChoice("psychic")))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -70,8 +70,9 @@ def clean(
     finished = options.resume and _said(lambda: is_complete(out))
     new_folders = _missing(out)
     if not finished:
-        there = source != "" and _said(Path(source).exists)
-        prepare(out, resume=options.resume, source=Path(source) if there else None)
+        local = source.removeprefix("hf:")
+        there = local != "" and _said(Path(local).exists)
+        prepare(out, resume=options.resume, source=Path(local) if there else None)
     try:
         listener(Progress("reading the data", 0, 1))
         job = _read(source, options)
@@ -101,8 +102,14 @@ def clean(
 
 def _read(source: str, options: CleanOptions) -> _Job:
     dataset = load(source, options=options.load)
-    settings = settings_for(dataset.labels, method=options.method, preset=options.preset, **options.changes)
     learner = _learner(dataset, options)
+    settings = settings_for(
+        dataset.labels,
+        method=options.method,
+        preset=options.preset,
+        networks=learner.is_network,
+        **options.changes,
+    )
     identity = {
         "data": dataset.fingerprint,
         "input": _input_options(options.load),
@@ -122,9 +129,12 @@ def _learner(dataset: Dataset, options: CleanOptions) -> Chosen:
     return choose(choice, dataset.features, dataset.labels, n_classes=len(dataset.class_names))
 
 
+_INPUT = ("label", "text", "id_column", "split", "image", "image_size")
+
+
 def _input_options(options: LoadOptions) -> dict[str, Any]:
     """The choices at reading that change what a learner sees."""
-    return {name: getattr(options, name) for name in ("label", "text", "id_column", "image_size")}
+    return {name: getattr(options, name) for name in _INPUT}
 
 
 def _facts(job: _Job, options: CleanOptions, *, cost: Cost, seconds: float, command: str | None) -> RunFacts:

@@ -31,7 +31,7 @@ def test_has_what_it_promises() -> None:
             "evidence": {"separation": 0.4, "odd": None},
         }
     ]
-    assert facts["cost"] == {"trained": 100, "scored": 20}
+    assert facts["cost"] == {"trained": 100, "scored": 20, "seconds": 0.0, "flops": 0.0, "matmul_share": None}
     assert facts["timings"] == {"seconds": 12.346}
 
 

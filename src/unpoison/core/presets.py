@@ -19,12 +19,23 @@ PAPER_GTSRB = IsplSettings(rounds=4, alpha=0.5, self_training=False)
 AUTHORS = IsplSettings(
     class_floor_of="current", sampling="binomial", first_training="half-then-all", keep_rule="two-votes"
 )
+NETWORKS_OUT_OF_SUBSET = OutOfSubsetSettings(
+    models=12, alpha_low=0.15, alpha_high=0.5, judges=4, epochs=10, min_steps=300
+)
 
 
 def settings_for(
-    labels: LabelArray, *, method: str = "ispl", preset: str = "auto", **changes: Any
+    labels: LabelArray,
+    *,
+    method: str = "ispl",
+    preset: str = "auto",
+    networks: bool = False,
+    **changes: Any,
 ) -> Settings:
     """The settings called ``preset`` for ``method`` on these labels, with single values changed.
+
+    ``networks`` says that the learners are networks, trained by steps, which need more data than plain
+    classifiers and take longer: ``auto`` then asks for fewer of them, on larger subsets.
 
     >>> settings_for(np.repeat([0, 1], 5000), preset="paper-gtsrb", restarts=1).rounds
     4
@@ -43,7 +54,7 @@ def settings_for(
                 f"The settings {preset!r} belong to the method 'ispl'. "
                 "Use method 'ispl', or the settings 'auto'."
             )
-        return _changed(auto_out_of_subset(labels), changes)
+        return _changed(NETWORKS_OUT_OF_SUBSET if networks else auto_out_of_subset(labels), changes)
     named = {"paper-cifar10": PAPER_CIFAR10, "paper-gtsrb": PAPER_GTSRB, "authors": AUTHORS}
     return _changed(named[preset] if preset in named else auto_ispl(labels), changes)
 

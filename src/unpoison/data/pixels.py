@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.data.images import Decoded
+from unpoison.data.memory import room_for
 from unpoison.data.options import LoadOptions
 
 USUAL_IMAGE_SIZE = 32
@@ -28,7 +29,7 @@ def decode_all(
     n: int, size: int, decode_one: Callable[[int], tuple[Decoded, str]]
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
     """Pixels ``(n, size, size, 3)``, or one channel where all are gray, and the hash of each image."""
-    pixels = np.empty((n, size, size, 3), dtype=np.uint8)
+    pixels = room_for((n, size, size, 3))
 
     def place(index: int) -> tuple[str, bool]:
         decoded, sha256 = decode_one(index)

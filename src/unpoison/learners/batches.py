@@ -17,12 +17,18 @@ from torch import Tensor
 from unpoison.errors import InputError
 from unpoison.learners.recipes import AUGMENTATIONS
 
+RESIDENT_SHARE = 0.5
+"""The share of a GPU's free memory that the data may take."""
 STATISTICS_FROM = 10_000
 """Mean and spread of the pixels are taken from at most this many samples, evenly spaced."""
 
 
 class Resident:
-    """All samples of a dataset on one device: uint8 images ``(n, h, w, c)``, or float rows ``(n, d)``."""
+    """All samples of a dataset on one device: uint8 images ``(n, h, w, c)``, or float rows ``(n, d)``.
+
+    Where they would fill more than half of a GPU's free memory, they stay at home in the computer's, and only
+    batches travel.
+    """
 
     def __init__(self, samples: NDArray[Any], *, device: torch.device, augmentation: str = "crop") -> None:
         if augmentation not in AUGMENTATIONS:
@@ -30,10 +36,13 @@ class Resident:
         self._is_image = samples.ndim == 4
         self._augmentation = augmentation if self._is_image else "none"
         mean, spread = _statistics(samples)
-        self._mean = torch.from_numpy(mean).to(device)
-        self._scale = torch.from_numpy(1.0 / spread).to(device)
-        self._samples = as_tensor(samples).to(device)
+        # one number a pixel, not a channel: long rows are vectorised, rows of three are not
+        pixels = int(np.prod(samples.shape[1:-1]))
+        self._mean = torch.from_numpy(np.tile(mean, pixels)).to(device)
+        self._scale = torch.from_numpy(np.tile(1.0 / spread, pixels)).to(device)
         self._device = device
+        self._home = device if _has_room(device, samples.nbytes) else torch.device("cpu")
+        self._samples = as_tensor(samples).to(self._home)
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -48,7 +57,7 @@ class Resident:
 
     def plain(self, positions: NDArray[np.int64]) -> Tensor:
         """A normalised batch, as it is. Images come channels first in shape and channels last in memory."""
-        return self._normalized(self._samples[self._on_device(positions)])
+        return self._normalized(self._samples[self._at_home(positions)])
 
     def varied(self, positions: NDArray[np.int64], rng: np.random.Generator) -> Tensor:
         """A normalised batch, each image shifted and perhaps mirrored at random."""
@@ -59,12 +68,12 @@ class Resident:
         inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[
             :, None, :
         ]
-        row_starts = (self._on_device(positions)[:, None] * height + rows.clamp_(0, height - 1)) * width
+        row_starts = (self._at_home(positions)[:, None] * height + rows.clamp_(0, height - 1)) * width
         places = row_starts[:, :, None] + columns.clamp_(0, width - 1)[:, None, :]
         batch = self._samples.view(-1, channels).index_select(0, places.view(-1))
         normal = self._normalized(batch.view(len(positions), height, width, channels))
         # what was shifted in is the mean colour
-        return normal.mul_(inside[:, None])
+        return normal.mul_(inside[:, None].to(self._device))
 
     def _origins(self, n: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """For each image, which row and which column each row and column of the result is taken from.
@@ -73,20 +82,33 @@ class Resident:
         """
         height, width = self._samples.shape[1:3]
         reach = max(1, round(min(height, width) / 8))  # 4 pixels of 32, as usual
-        shifts = self._on_device(rng.integers(-reach, reach + 1, size=(2, n, 1)))
-        rows = torch.arange(height, device=self._device) + shifts[0]
-        columns = torch.arange(width, device=self._device) + shifts[1]
+        shifts = self._at_home(rng.integers(-reach, reach + 1, size=(2, n, 1)))
+        rows = torch.arange(height, device=self._home) + shifts[0]
+        columns = torch.arange(width, device=self._home) + shifts[1]
         if self._augmentation == "crop-flip":
-            mirrored = self._on_device(rng.random((n, 1)) < 0.5)
+            mirrored = self._at_home(rng.random((n, 1)) < 0.5)
             columns = torch.where(mirrored, columns.flip(1), columns)
         return rows, columns
 
     def _normalized(self, batch: Tensor) -> Tensor:
-        normal = batch.to(torch.float32).sub_(self._mean).mul_(self._scale)
-        return normal.permute(0, 3, 1, 2) if self._is_image else normal
+        rows = (
+            batch.to(self._device, non_blocking=True)
+            .to(torch.float32)
+            .flatten(1)
+            .sub_(self._mean)
+            .mul_(self._scale)
+        )
+        return rows.view(batch.shape).permute(0, 3, 1, 2) if self._is_image else rows
 
-    def _on_device(self, values: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(values).to(self._device, non_blocking=True)
+    def _at_home(self, values: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(values).to(self._home, non_blocking=True)
+
+
+def _has_room(device: torch.device, n_bytes: int) -> bool:
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return n_bytes <= RESIDENT_SHARE * free
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:

@@ -192,6 +192,7 @@ def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         momentum=recipe.momentum,
         weight_decay=recipe.weight_decay,
         nesterov=recipe.nesterov and recipe.momentum > 0,
+        fused=parameters[0].device.type in ("cpu", "cuda"),
     )
 
 
