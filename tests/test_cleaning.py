@@ -42,7 +42,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_with_both_methods(learner: str, method: str, source: Path, tmp_path: Path) -> None:
     changes = FEW_ROUNDS if method == "ispl" else FEW_MODELS
-    options = CleanOptions(method=method, learner=learner, changes=changes)
+    options = CleanOptions(method=method, learner=LearnerChoice(learner), changes=changes)
     record = clean(str(source), tmp_path / "out", options=options)
     assert (record["learner"], record["method"]) == (learner, method)
     rows = manifest_rows(tmp_path / "out")
@@ -210,7 +210,7 @@ def test_the_smallest_data_there_can_be(learner: str, method: str, tmp_path: Pat
     path = tmp_path / "four.npz"
     np.savez(path, x=np.array([[0.0, 1], [0, 2], [5, 1], [5, 2]]), y=np.array([0, 0, 1, 1]))
     changes = FEW_ROUNDS if method == "ispl" else FEW_MODELS
-    options = CleanOptions(method=method, learner=learner, changes=changes)
+    options = CleanOptions(method=method, learner=LearnerChoice(learner), changes=changes)
     record = clean(str(path), tmp_path / "out", options=options)
     assert record["data"]["n"] == 4
     assert verify(tmp_path / "out") == []

@@ -369,3 +369,27 @@ def test_inside_a_pipeline_of_imbalanced_learn(noisy: tuple[Any, Any]) -> None:
     assert np.allclose(pipeline[-1].coef_, expected.coef_)
     assert not np.allclose(pipeline[-1].coef_, LogisticRegression().fit(rows, labels).coef_)
     assert pipeline.predict(rows).shape == (60,)
+
+
+# --- networks -------------------------------------------------------------------------------------------
+
+
+def test_a_callable_builds_torch_networks(method: str) -> None:
+    pytest.importorskip("torch")
+    from learners.torch_builders import perceptron
+
+    X, y = rows_and_labels()
+    fitted = small(method, estimator=perceptron).fit(X, y)
+    again = small(method, estimator=perceptron, n_jobs=2).fit(X, y)
+    assert fitted.keep_.tolist() == again.keep_.tolist()
+    assert fitted.suspicion_.tolist() == again.suspicion_.tolist()
+    assert fitted.result_.cost.flops > 0
+
+
+def test_a_learner_by_name_on_images() -> None:
+    pytest.importorskip("torch")
+    images = np.random.default_rng(0).integers(0, 256, (30, 16, 16, 3), dtype=np.uint8)
+    cleaner = small("ispl", estimator="compact", rounds=2).fit(images, np.arange(30) % 3)
+    assert cleaner.keep_.shape == (30,)
+    with pytest.raises(ValueError, match="unknown learner 'compactt'"):
+        small("ispl", estimator="compactt").fit(images, np.arange(30) % 3)

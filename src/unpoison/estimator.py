@@ -15,10 +15,10 @@ from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
 from unpoison.core.result import Sanitization
 from unpoison.errors import InputError
-from unpoison.learners.defaults import named_estimator
-from unpoison.learners.features import as_matrix
-from unpoison.learners.sklearn import SklearnFactory
+from unpoison.learners.choose import Chosen, LearnerChoice, choose, own
+from unpoison.learners.defaults import DEFAULT_LEARNER
 from unpoison.runners.local import LocalRunner
+from unpoison.types import LabelArray
 
 AUTO = "auto"
 
@@ -28,9 +28,11 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator : classifier, default=None
-        The model whose training tells clean from planted data. With ``partial_fit`` it is trained epoch by
-        epoch, otherwise refitted. None takes a logistic regression on standardised columns.
+    estimator : classifier, str or callable, default=None
+        The model whose training tells clean from planted data. A classifier with ``partial_fit`` is trained
+        epoch by epoch, others are refitted. A name is one of ``unpoison clean --learner``, as "compact"; a
+        callable makes a torch network: ``callable(shape, n_classes)``, for uint8 images of shape (n, height,
+        width, channels) or rows of floats. None takes a logistic regression on standardised columns.
     method : {"ispl", "out-of-subset"}, default="ispl"
         ``ispl`` is the paper's: inverse self-paced learning and a vote. ``out-of-subset`` looks at each
         sample through models that did not train on it; far more precise on small data (docs/method.md).
@@ -113,14 +115,17 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
                 f"IncompatibilityClustering needs at least 2 classes to compare; "
                 f"got one class: {_plain(self.classes_[0])!r}"
             )
-        matrix = as_matrix(X, standardize=self.estimator is None)
-        model = named_estimator() if self.estimator is None else self.estimator
+        labels = labels.astype(np.int64)
+        learner = self._learner(X, labels)
+        settings = settings_for(
+            labels,
+            method=self.method,
+            preset=self.settings,
+            networks=learner.is_network,
+            **self._changes(),
+        )
         self.result_: Sanitization = sanitize(
-            labels.astype(np.int64),
-            SklearnFactory(model, matrix, labels.astype(np.int64), len(self.classes_)),
-            settings_for(labels, method=self.method, preset=self.settings, **self._changes()),
-            seed=self._seed(),
-            runner=LocalRunner(self._workers()),
+            labels, learner.factory, settings, seed=self._seed(), runner=LocalRunner(self._workers())
         )
         self._publish()
         return self
@@ -131,6 +136,12 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         kept = np.flatnonzero(self.keep_)
         self.sample_indices_ = kept
         return _take(X, kept), _take(y, kept)
+
+    def _learner(self, X: Any, labels: LabelArray) -> Chosen:
+        if self.estimator is None or isinstance(self.estimator, str):
+            choice = LearnerChoice(DEFAULT_LEARNER if self.estimator is None else self.estimator)
+            return choose(choice, X, labels, n_classes=len(self.classes_))
+        return own(self.estimator, X, labels, n_classes=len(self.classes_))
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
         X, y = validate_data(

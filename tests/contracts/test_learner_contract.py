@@ -84,14 +84,14 @@ def scikit(estimator: Any) -> LearnerFactory:
 
 def torch_on_rows() -> LearnerFactory:
     pytest.importorskip("torch")
-    from tests.learners.torch_builders import on_rows
+    from learners.torch_builders import on_rows
 
     return on_rows(*rows_and_labels(), n_classes=N_CLASSES)
 
 
 def torch_on_images() -> LearnerFactory:
     pytest.importorskip("torch")
-    from tests.learners.torch_builders import on_images
+    from learners.torch_builders import on_images
 
     return on_images(*rows_and_labels(), n_classes=N_CLASSES)
 

@@ -156,7 +156,7 @@ def test_names_that_nobody_has() -> None:
 
 @needs_torch
 def test_networks_take_no_text() -> None:
-    with pytest.raises(InputError, match="'compact' cannot take text or very wide tables; choose logistic"):
+    with pytest.raises(InputError, match="'compact' cannot take text or wide tables; choose logistic"):
         chosen("compact", csr_matrix(ROWS))
     with pytest.raises(InputError, match=r"takes images, not samples of shape \(4,\)"):
         chosen("compact", ROWS)

@@ -13,9 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.learners.torch_builders import RECIPE, convolution, perceptron  # noqa: E402
 from torch import nn  # noqa: E402
 
+from learners.torch_builders import RECIPE, convolution, perceptron  # noqa: E402
 from unpoison.errors import InputError  # noqa: E402
 from unpoison.learners.networks import compact  # noqa: E402
 from unpoison.learners.recipes import Recipe, TrainingOptions  # noqa: E402

@@ -87,8 +87,8 @@ def clean(source: str, out: Path, **given: Any) -> None:
     """Find what was planted in SOURCE and write a cleaned copy with the evidence to --out.
 
     SOURCE is a folder of images with one subfolder a class, an .npz file with x and y, a .csv, .tsv or
-    .parquet file with a --label column, a Hugging Face dataset as hf:user/name or hf:FOLDER, or the name
-    digits.
+    .parquet file with a --label column, a Hugging Face dataset as hf:user/name or hf:FOLDER, or a dataset by
+    name: digits, or cifar10, gtsrb, imagenette or fashion-mnist once fetched (unpoison data fetch).
     """
     from unpoison.cleaning import clean as run_clean
 

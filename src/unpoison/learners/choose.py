@@ -83,13 +83,8 @@ def choose(choice: LearnerChoice, features: Any, labels: LabelArray, *, n_classe
     if name not in NETWORK_NAMES and ":" not in name:
         known = ", ".join((*LEARNERS, *NETWORK_NAMES))
         raise InputError(f"unknown learner {name!r}; choose one of {known}, or your own as module:callable")
-    if not has_torch():
-        raise MissingExtraError("torch", "torch", f"the learner {name!r}")
-    if hasattr(features, "tocsr"):
-        raise InputError(
-            f"the learner {name!r} cannot take text or very wide tables; choose {DEFAULT_LEARNER}"
-        )
-    return _network(name, choice, features, labels, n_classes)
+    _check_network(name, features)
+    return _network(name, _builder(name), choice, features, labels, n_classes)
 
 
 def default_for(features: Any) -> str:
@@ -117,12 +112,30 @@ def has_torch() -> bool:
     return find_spec("torch") is not None
 
 
-def _network(name: str, choice: LearnerChoice, features: Any, labels: LabelArray, n_classes: int) -> Chosen:
+def own(model: Any, features: Any, labels: LabelArray, *, n_classes: int) -> Chosen:
+    """A classifier of the caller's, or a callable that builds torch networks."""
+    if callable(model) and not hasattr(model, "fit"):
+        name = getattr(model, "__qualname__", type(model).__name__)
+        _check_network(name, features)
+        return _network(name, model, LearnerChoice(name), features, labels, n_classes)
+    return Chosen(SklearnFactory(model, as_matrix(features), labels, n_classes), type(model).__name__, None)
+
+
+def _check_network(name: str, features: Any) -> None:
+    if not has_torch():
+        raise MissingExtraError("torch", "torch", f"the learner {name!r}")
+    if hasattr(features, "tocsr"):
+        raise InputError(
+            f"the learner {name!r} cannot take text or very wide tables; choose {DEFAULT_LEARNER}"
+        )
+
+
+def _network(
+    name: str, build: Any, choice: LearnerChoice, features: Any, labels: LabelArray, n_classes: int
+) -> Chosen:
     from unpoison.learners.devices import choose_device, lower_precision
-    from unpoison.learners.networks import NETWORKS
     from unpoison.learners.torch import TorchFactory
 
-    build = NETWORKS[name] if name in NETWORKS else _imported(name)
     options = replace(choice.training, recipe=recipe_for(name, choice.recipe))
     device = choose_device(options.device)
     low = lower_precision(device, options.precision)
@@ -137,6 +150,12 @@ def _network(name: str, choice: LearnerChoice, features: Any, labels: LabelArray
     factory = TorchFactory(build, features, labels, n_classes, options)
     factory.check()
     return Chosen(factory, name, training)
+
+
+def _builder(name: str) -> Any:
+    from unpoison.learners.networks import NETWORKS
+
+    return NETWORKS[name] if name in NETWORKS else _imported(name)
 
 
 def _imported(name: str) -> Callable[..., Any]:
