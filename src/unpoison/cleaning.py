@@ -31,7 +31,8 @@ from unpoison.runners.local import LocalRunner
 class CleanOptions:
     """How to clean. The defaults suit a first run."""
 
-    method: str = "out-of-subset"
+    method: str | None = None
+    """None: ``ispl`` for networks and with the paper's or authors' settings, ``out-of-subset`` otherwise."""
     preset: str = "auto"
     learner: LearnerChoice = field(default_factory=LearnerChoice)
     augment: str | None = None
@@ -105,7 +106,7 @@ def _read(source: str, options: CleanOptions) -> _Job:
     learner = _learner(dataset, options)
     settings = settings_for(
         dataset.labels,
-        method=options.method,
+        method=options.method or _usual_method(options.preset, networks=learner.is_network),
         preset=options.preset,
         networks=learner.is_network,
         **options.changes,
@@ -120,6 +121,10 @@ def _read(source: str, options: CleanOptions) -> _Job:
         "version": __version__,
     }
     return _Job(dataset, settings, learner, identity)
+
+
+def _usual_method(preset: str, *, networks: bool) -> str:
+    return "ispl" if networks or preset != "auto" else "out-of-subset"
 
 
 def _learner(dataset: Dataset, options: CleanOptions) -> Chosen:
@@ -140,7 +145,7 @@ def _input_options(options: LoadOptions) -> dict[str, Any]:
 def _facts(job: _Job, options: CleanOptions, *, cost: Cost, seconds: float, command: str | None) -> RunFacts:
     return RunFacts(
         settings=job.settings.as_dict(),
-        method=options.method,
+        method=job.settings.method,
         learner=job.learner.name,
         training=job.learner.training,
         matmul_share=matmul_share(job.learner, cost),

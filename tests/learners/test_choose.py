@@ -14,7 +14,7 @@ from unpoison.errors import InputError, MissingExtraError
 from unpoison.learners import choose as module
 from unpoison.learners.choose import LearnerChoice, choose, default_for, has_torch, matmul_share
 from unpoison.learners.defaults import LEARNERS
-from unpoison.learners.recipes import FAST, PAPER, TrainingOptions
+from unpoison.learners.recipes import COMPACT, FAST, PAPER, TrainingOptions
 from unpoison.learners.sklearn import SklearnFactory
 
 needs_torch = pytest.mark.skipif(not has_torch(), reason="torch is not installed")
@@ -70,7 +70,7 @@ def test_auto_with_and_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "recipe", "expected"),
     [
-        ("compact", None, FAST),
+        ("compact", None, COMPACT),
         ("resnet32", None, PAPER["resnet32"]),
         ("resnet56", "fast", FAST),
         ("preactresnet18", "paper", PAPER["preactresnet18"]),

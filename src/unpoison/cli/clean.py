@@ -65,7 +65,7 @@ def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float
 @click.option(
     "--method",
     type=click.Choice(METHODS),
-    help="How to look: out-of-subset (default), or ispl (default with the paper's or authors' settings).",
+    help="How to look: ispl is the paper's (default for networks and with its settings), out-of-subset ours.",
 )
 @click.option("--settings", "preset", type=click.Choice(PRESETS), default="auto", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
@@ -116,7 +116,7 @@ def _options(given: dict[str, Any]) -> Any:
         compile=given["compile"],
     )
     return CleanOptions(
-        method=given["method"] or ("out-of-subset" if given["preset"] == "auto" else "ispl"),
+        method=given["method"],
         preset=given["preset"],
         learner=LearnerChoice(given["learner"], given["recipe"], training),
         augment=given["augment"],

@@ -83,7 +83,10 @@ PAPER: dict[str, Recipe] = {
 """Appendix "Models": plain SGD, momentum 0.9; milestones as shares of its 100 epochs."""
 
 FAST = Recipe(0.1, weight_decay=5e-4, schedule="one-cycle", continued_rate=0.05, nesterov=True)
-"""One cycle over few epochs."""
+"""One cycle over few epochs; a rate that networks of any make stand."""
+
+COMPACT = Recipe(0.3, weight_decay=1e-3, schedule="one-cycle", continued_rate=0.05, nesterov=True)
+"""``fast`` for ``compact``, whose normalisation stands a higher rate: 6 epochs then do for 8."""
 
 RECIPES = ("fast", "paper")
 AUGMENTATIONS = ("none", "crop", "crop-flip")
@@ -117,7 +120,7 @@ def recipe_for(network: str, name: str | None = None) -> Recipe:
     if name not in RECIPES:
         raise InputError(f"unknown recipe {name!r}; choose one of {', '.join(RECIPES)}")
     if name == "fast":
-        return FAST
+        return COMPACT if network == "compact" else FAST
     if network not in PAPER:
         raise InputError(
             f"the paper has no recipe for {network!r}, only for {', '.join(PAPER)}; choose the recipe fast"
