@@ -147,7 +147,8 @@ def test_image_size_is_part_of_a_finished_run(tmp_path: Path) -> None:
     folder, _ = write_form("folder", tmp_path, planted())
     out = tmp_path / "out"
     record = clean(str(folder), out, options=CleanOptions(changes=FEW_MODELS))
-    assert record["input"] == {"label": None, "text": None, "id_column": None, "image_size": None}
+    names = ("label", "text", "id_column", "split", "image", "image_size")
+    assert record["input"] == dict.fromkeys(names)
     other = CleanOptions(changes=FEW_MODELS, resume=True, load=LoadOptions(image_size=4))
     with pytest.raises(CheckpointError, match=r"input was .*'image_size': None.* and is .*'image_size': 4"):
         clean(str(folder), out, options=other)

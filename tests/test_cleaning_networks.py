@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+import unpoison
 from cli.builders import manifest_bytes
 from unpoison.attacks.dirty_label import DirtyLabel
 from unpoison.attacks.triggers import Watermark
@@ -78,40 +79,25 @@ def test_the_same_seed_gives_the_same_mask(method: str, signs: Path, tmp_path: P
 
 
 def test_another_seed_and_other_training_are_other_runs(signs: Path, tmp_path: Path) -> None:
-    def digest(name: str, **given: Any) -> str:
+    def manifest(name: str, **given: Any) -> Any:
         clean(str(signs), tmp_path / name, options=options("out-of-subset", **given))
-        return hashlib.sha256(manifest_bytes(tmp_path / name)).hexdigest()
+        return manifest_bytes(tmp_path / name)
 
-    plain = digest("plain")
-    assert digest("seed", seed=1) != plain
-    assert digest("augment", augment="none") != plain
+    plain = manifest("plain")
+    assert manifest("seed", seed=1) != plain
+    assert manifest("augment", augment="none") != plain
     other = replace(NETWORK, training=replace(NETWORK.training, threads=2))
     with pytest.raises(CheckpointError, match=r"training was .*'threads': 1.* and is .*'threads': 2"):
         clean(str(signs), tmp_path / "plain", options=options("out-of-subset", learner=other, resume=True))
 
 
-def test_it_finds_a_planted_watermark(signs: Path, tmp_path: Path) -> None:
-    """Judges that did not see them are far more suspicious of the planted signs than of the others."""
-    given = {**CHANGES["out-of-subset"], "judges": 4, "min_steps": 60}
-    clean(str(signs), tmp_path / "out", options=options("out-of-subset", changes=given))
-    import pyarrow.parquet as parquet
-
-    suspicion = parquet.read_table(tmp_path / "out" / "manifest.parquet")["suspicion"].to_numpy()
-    with np.load(signs, allow_pickle=False) as arrays:
-        labels = arrays["y"]
-    planted = np.zeros(len(labels), dtype=bool)
-    planted[:60] = labels[:60] == 2
-    assert planted.sum() == 15
-    assert suspicion[planted].mean() > suspicion[~planted].mean() + 0.3
-
-
-@pytest.mark.parametrize("network", ["preactresnet18", "resnet32", "resnet56"])
-def test_the_papers_networks_run(network: str, signs: Path, tmp_path: Path) -> None:
-    learner = replace(NETWORK, name=network)
-    given = {"models": 2, "judges": 2, "epochs": 1, "min_steps": 1}
-    record = clean(
-        str(signs), tmp_path / "out", options=options("out-of-subset", learner=learner, changes=given)
+def test_a_network_of_the_paper(signs: Path, tmp_path: Path) -> None:
+    wanted = options(
+        "out-of-subset",
+        learner=replace(NETWORK, name="resnet32"),
+        changes={"models": 2, "judges": 2, "epochs": 1, "min_steps": 1},
     )
+    record = clean(str(signs), tmp_path / "out", options=wanted)
     assert record["training"]["recipe"]["schedule"] == "steps"
 
 
@@ -122,20 +108,16 @@ def test_an_own_network_on_the_command_line(signs: Path, tmp_path: Path) -> None
         "def network(shape, n_classes):\n"
         "    return nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.Linear(16 * shape[0], n_classes))\n"
     )
-    command = [
-        "clean",
-        signs,
-        "--out",
-        "out",
-        "--learner",
-        "mine:network",
-        "--workers",
-        "2",
-        "--json",
-        "--no-progress",
-    ]
-    arguments = [sys.executable, "-m", "unpoison", *command]
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = ["clean", str(signs), "--out", "out", "--learner", "mine:network", "--workers", "2", "--json"]
+    source = Path(unpoison.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "unpoison", *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["learner"] == "mine:network"
 

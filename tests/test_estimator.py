@@ -386,10 +386,8 @@ def test_a_callable_builds_torch_networks(method: str) -> None:
     assert fitted.result_.cost.flops > 0
 
 
-def test_a_learner_by_name_on_images() -> None:
-    pytest.importorskip("torch")
-    images = np.random.default_rng(0).integers(0, 256, (30, 16, 16, 3), dtype=np.uint8)
-    cleaner = small("ispl", estimator="compact", rounds=2).fit(images, np.arange(30) % 3)
-    assert cleaner.keep_.shape == (30,)
+def test_a_learner_by_name(method: str) -> None:
+    X, y = rows_and_labels()
+    assert small(method, estimator="sgd").fit(X, y).keep_.shape == (60,)
     with pytest.raises(ValueError, match="unknown learner 'compactt'"):
-        small("ispl", estimator="compactt").fit(images, np.arange(30) % 3)
+        small(method, estimator="compactt").fit(X, y)

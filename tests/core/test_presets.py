@@ -126,3 +126,28 @@ def test_auto_keeps_the_papers_values_for_everything_else() -> None:
     assert isinstance(auto, IsplSettings)
     differs = {key for key, value in auto.as_dict().items() if value != PAPER_CIFAR10[key]}
     assert differs == {"min_steps", "weak_min_steps"}
+
+
+@pytest.mark.parametrize(("smallest", "rounds", "alpha"), [(45, 4, 0.5), (999, 4, 0.5), (1000, 8, 0.25)])
+def test_networks_start_rounds_from_everything_and_take_fewer_epochs(
+    smallest: int, rounds: int, alpha: float
+) -> None:
+    settings = settings_for(sized(5000, smallest, 2000), networks=True)
+    assert isinstance(settings, IsplSettings)
+    assert (settings.rounds, settings.alpha, settings.restarts) == (rounds, alpha, 1)
+    assert (settings.first_training, settings.keep_rule) == ("half-then-all", "two-votes")
+    assert settings_for(LABELS, networks=True, restarts=2).as_dict()["restarts"] == 2
+
+
+def test_networks_get_larger_subsets() -> None:
+    few = settings_for(LABELS, method="out-of-subset", networks=True)
+    many = settings_for(LABELS, method="out-of-subset")
+    assert isinstance(few, OutOfSubsetSettings)
+    assert isinstance(many, OutOfSubsetSettings)
+    assert few.models < many.models
+    assert few.alpha_low > many.alpha_high
+
+
+@pytest.mark.parametrize("preset", ["paper-cifar10", "paper-gtsrb", "authors"])
+def test_named_settings_do_not_depend_on_the_learner(preset: str) -> None:
+    assert settings_for(LABELS, preset=preset, networks=True) == settings_for(LABELS, preset=preset)

@@ -20,7 +20,8 @@ from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
 from unpoison.errors import InputError
 from unpoison.learners import sklearn as module
-from unpoison.learners.sklearn import SMALLEST_PROBABILITY, SklearnFactory, SklearnLearner
+from unpoison.learners.answers import SMALLEST_PROBABILITY
+from unpoison.learners.sklearn import SklearnFactory, SklearnLearner
 
 WORST = -np.log(SMALLEST_PROBABILITY)
 RNG = np.random.default_rng(0)

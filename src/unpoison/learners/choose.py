@@ -125,9 +125,7 @@ def _check_network(name: str, features: Any) -> None:
     if not has_torch():
         raise MissingExtraError("torch", "torch", f"the learner {name!r}")
     if hasattr(features, "tocsr"):
-        raise InputError(
-            f"the learner {name!r} cannot take text or very wide tables; choose {DEFAULT_LEARNER}"
-        )
+        raise InputError(f"the learner {name!r} cannot take text or wide tables; choose {DEFAULT_LEARNER}")
 
 
 def _network(

@@ -62,7 +62,7 @@ class Recipe:
             )
         if self.schedule == "steps":
             passed = sum(progress >= milestone for milestone in self.milestones)
-            return self.learning_rate * 0.1**passed
+            return self.learning_rate / 10.0**passed
         return self.learning_rate
 
     def continued(self) -> float:
