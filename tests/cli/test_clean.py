@@ -216,6 +216,9 @@ BAD: dict[str, Callable[[Path], Bad]] = {
         [images(root, cat=4, dog=4), "--image-size", "100000"], ("image_size", "4096")
     ),
     "text for a learner of dense rows": text_for_a_dense_learner,
+    "unknown learner": lambda _: Bad(
+        ["digits", "--learner", "psychic"], ("'psychic'", "logistic", "compact", "module:callable")
+    ),
     "settings of the other method": lambda _: Bad(
         ["digits", "--method", "out-of-subset", "--settings", "paper-cifar10"], ("'paper-cifar10'", "'ispl'")
     ),

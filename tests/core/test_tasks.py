@@ -13,7 +13,10 @@ from .fakes import CountingRunner, MemoryCheckpoints, StoppedError
 
 def task(value: int) -> Task:
     def work() -> Arrays:
-        return {"value": np.array([value]), "cost": np.array([value, 10 * value])}
+        return {
+            "value": np.array([value]),
+            "cost": cost_array(Cost(value, 10 * value, seconds=0.5, flops=2.0)),
+        }
 
     return work
 
@@ -51,6 +54,7 @@ def test_costs_add_up_over_batches() -> None:
     workshop.run(TASKS)
     workshop.run({"e": task(5)})
     assert workshop.cost == Cost(15, 150)
+    assert (workshop.cost.seconds, workshop.cost.flops) == (2.5, 10.0)
 
 
 def test_finished_tasks_are_not_run_again_but_cost_what_they_cost() -> None:
@@ -91,6 +95,6 @@ def test_no_tasks_at_all() -> None:
 
 
 def test_cost_as_a_result_carries_it() -> None:
-    array = cost_array(Cost(3, 4))
-    assert array.tolist() == [3, 4]
-    assert array.dtype == np.int64
+    array = cost_array(Cost(3, 4, seconds=1.5, flops=6e9))
+    assert array.tolist() == [3, 4, 1.5, 6e9]
+    assert array.dtype == np.float64
