@@ -106,13 +106,15 @@ def main() -> None:
     record = clean(str(out / "train.npz"), out / "cleaned", options=options)
     minutes = (time.perf_counter() - started) / 60
     print(f"{record['result']['verdict']}\nreport: {out / 'cleaned' / 'report.html'}", flush=True)
-    keep = parquet.read_table(out / "cleaned" / "manifest.parquet", columns=["keep"])["keep"].to_numpy()
+    manifest = parquet.read_table(out / "cleaned" / "manifest.parquet")
+    keep, component = manifest["keep"].to_numpy(), manifest["component_1"].to_numpy()
     truth = poisoned.truth
     figures: dict[str, Any] = {
         "n": len(truth),
         "planted": int(truth.sum()),
         "found": int((truth & ~keep).sum()),
         "clean_removed": int((~truth & ~keep).sum()),
+        "planted_by_component": np.bincount(component[truth & (component >= 0)]).tolist(),
         "minutes": round(minutes, 1),
         "epochs": round(record["cost"]["trained"] / len(truth), 1),
         "matmul_share": record["cost"]["matmul_share"],
