@@ -160,6 +160,14 @@ def test_an_unknown_setting_is_refused_and_leaves_nothing(source: Path, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_results_do_not_go_into_a_hub_folder_either(tmp_path: Path) -> None:
+    source = tmp_path / "saved"
+    source.mkdir()
+    with pytest.raises((InputError, OutputError), match="source"):
+        clean(f"hf:{source}", source / "out")
+    assert list(source.iterdir()) == []
+
+
 def test_an_unknown_learner_is_refused_and_leaves_nothing(source: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown learner 'psychic'"):
         clean(str(source), tmp_path / "out", options=CleanOptions(learner=LearnerChoice("psychic")))
