@@ -225,10 +225,6 @@ BAD: dict[str, Callable[[Path], Bad]] = {
 }
 
 MISUSE = {
-    "unknown learner": (
-        ["--learner", "psychic"],
-        ("unknown learner", "'psychic'", "logistic", "module:callable"),
-    ),
     "unknown settings": (["--settings", "papers"], ("--settings", "'papers'", "'paper-gtsrb'")),
     "unknown method": (["--method", "magic"], ("--method", "'magic'", "'out-of-subset'")),
     "fail-above over 1": (["--fail-above", "1.5"], ("--fail-above", "1.5")),

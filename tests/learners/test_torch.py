@@ -273,7 +273,8 @@ def test_compiled_gives_the_same_kind_of_answer() -> None:
     """Not bit for bit: a compiler may add in another order."""
     answers = []
     for compiled in (False, True):
-        learner = factory(perceptron, compile=compiled, recipe=replace(RECIPE, label_smoothing=0.05))(0)
+        recipe = replace(RECIPE, label_smoothing=0.05)
+        learner = factory(convolution, IMAGES, compile=compiled, recipe=recipe)(0)
         learner.fit(EVERYONE[:32], epochs=2)
         answers.append(learner.assess(EVERYONE).losses)
     np.testing.assert_allclose(answers[0], answers[1], rtol=0.05, atol=0.02)
