@@ -4,7 +4,8 @@
 
 Memory does not depend on how long networks are trained, so everything is trained for one pass: 8 rounds of
 ISPL would take hours. Looks at the process and its workers twice a second; memory that they share is counted
-once (proportional set size). The last line is JSON: ``{"peak_gb": ...}``.
+once (proportional set size). The last line is JSON: ``{"peak_gb": ..., "largest_process_gb": ...}``; the second
+is the resident set of the largest single process.
 """
 
 from __future__ import annotations
@@ -39,18 +40,20 @@ def family() -> list[int]:
     return members
 
 
-def resident_kb(pid: int) -> int:
-    """Proportional set size of a process."""
+def resident_kb(pid: int) -> tuple[int, int]:
+    """Proportional and whole resident set size of a process."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        return 0, 0
+    sizes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines[1:])}
+    return sizes["Pss"], sizes["Rss"]
 
 
-def watch(peaks: list[int], stop: threading.Event) -> None:
+def watch(peaks: list[tuple[int, int]], stop: threading.Event) -> None:
     while not stop.is_set():
-        peaks.append(sum(resident_kb(pid) for pid in family()))
+        sizes = [resident_kb(pid) for pid in family()]
+        peaks.append((sum(pss for pss, _ in sizes), max(rss for _, rss in sizes)))
         time.sleep(0.5)
 
 
@@ -63,7 +66,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     present(given.dataset, given.data)
-    peaks: list[int] = []
+    peaks: list[tuple[int, int]] = []
     stop = threading.Event()
     watcher = threading.Thread(target=watch, args=(peaks, stop))
     watcher.start()
@@ -80,7 +83,8 @@ def main() -> None:
         stop.set()
         watcher.join()
     print(f"{record['data']['n']:,} images, {record['timings']['seconds']:.0f} s, {len(peaks)} looks")
-    print(json.dumps({"peak_gb": round(max(peaks) / 2**20, 3)}))
+    whole, largest = (max(peak[i] for peak in peaks) / 2**20 for i in range(2))
+    print(json.dumps({"peak_gb": round(whole, 3), "largest_process_gb": round(largest, 3)}))
 
 
 if __name__ == "__main__":
