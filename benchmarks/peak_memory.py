@@ -4,8 +4,8 @@
 
 Memory does not depend on how long networks are trained, so everything is trained for one pass: 8 rounds of
 ISPL would take hours. Looks at the process and its workers twice a second; memory that they share is counted
-once (proportional set size). The last line is JSON: ``{"peak_gb": ..., "largest_process_gb": ...}``; the second
-is the resident set of the largest single process.
+once (proportional set size). The last line is JSON: ``{"peak_gb": ..., "largest_process_gb": ...}``; the
+second is the resident set of the largest single process.
 """
 
 from __future__ import annotations
