@@ -78,7 +78,7 @@ def auto_ispl(labels: LabelArray) -> IsplSettings:
 
 
 def auto_ispl_for_networks(labels: LabelArray) -> IsplSettings:
-    """The authors' choices where they differ from the text, and half of the work: one restart, fewer epochs.
+    """The authors' choices where they differ from the text, and less work: one restart, fewer epochs.
 
     A network learns little from a quarter of a small class, so a round starts from everything that is active,
     as in their code. Rounds and alpha follow the size of the classes as in the paper (CIFAR-10, GTSRB).

@@ -40,7 +40,7 @@ class Resident:
         pixels = int(np.prod(samples.shape[1:-1]))
         self._mean = torch.from_numpy(np.tile(mean, pixels)).to(device)
         self._scale = torch.from_numpy(np.tile(1.0 / spread, pixels)).to(device)
-        self._device = device
+        self.device = device
         self._home = device if _has_room(device, samples.nbytes) else torch.device("cpu")
         self._samples = as_tensor(samples).to(self._home)
 
@@ -73,7 +73,7 @@ class Resident:
         batch = self._samples.view(-1, channels).index_select(0, places.view(-1))
         normal = self._normalized(batch.view(len(positions), height, width, channels))
         # what was shifted in is the mean colour
-        return normal.mul_(inside[:, None].to(self._device))
+        return normal.mul_(inside[:, None].to(self.device))
 
     def _origins(self, n: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """For each image, which row and which column each row and column of the result is taken from.
@@ -92,7 +92,7 @@ class Resident:
 
     def _normalized(self, batch: Tensor) -> Tensor:
         rows = (
-            batch.to(self._device, non_blocking=True)
+            batch.to(self.device, non_blocking=True)
             .to(torch.float32)
             .flatten(1)
             .sub_(self._mean)

@@ -98,7 +98,7 @@ class TorchLearner:
         seeds = Seeds(seed)
         self._options = options
         self._data = data
-        self._device = choose_device(options.device)
+        self._device = data.device
         self._labels = factory.labels
         self._targets = as_tensor(factory.labels).to(self._device)
         self._shuffling = seeds.stream("shuffle")
