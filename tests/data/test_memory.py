@@ -44,9 +44,9 @@ def test_large_arrays_are_in_a_file_that_goes_with_them(folder: Path) -> None:
 
 def test_the_limit_is_a_quarter_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__)
-    assert memory._usual_limit() == 1_024_000
+    assert memory.largest_in_memory() == 1_024_000
     monkeypatch.delattr(os, "sysconf")
-    assert memory._usual_limit() is None
+    assert memory.largest_in_memory() == float("inf")
     assert not isinstance(room_for((10,)), np.memmap)
 
 

@@ -64,6 +64,40 @@ def test_arrays_come_back_as_numpy_wrote_them(tmp_path):
         assert found[key].dtype == array.dtype
 
 
+ODD_ARRAYS = {
+    "x": np.arange(6, dtype=">i4").reshape(2, 3),
+    "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "names": np.array(["a", "é"]),
+    "scalar": np.array(3),
+    "empty": np.zeros((0, 4)),
+}
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_arrays_mapped_in_place(tmp_path, compressed):
+    write_npz(tmp_path / "a.npz", ODD_ARRAYS.items(), compressed=compressed)
+    with open_npz(tmp_path / "a.npz", "a.npz", max_bytes=BIG) as reader:
+        found = {key: reader.read(key, in_place=True) for key in reader.headers}
+    for key, array in ODD_ARRAYS.items():
+        np.testing.assert_array_equal(found[key], array)
+        assert found[key].dtype == array.dtype
+    assert isinstance(found["x"], np.memmap) is not compressed
+    if not compressed:
+        assert not found["x"].flags.writeable
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_arrays_too_large_for_memory_are_mapped_from_a_copy(tmp_path, compressed, monkeypatch):
+    monkeypatch.setattr("unpoison.data.npz.largest_in_memory", lambda: 20)
+    monkeypatch.setattr("unpoison.data.memory.largest_in_memory", lambda: 20)
+    write_npz(tmp_path / "a.npz", ODD_ARRAYS.items(), compressed=compressed)
+    found = opened(tmp_path / "a.npz")
+    for key, array in ODD_ARRAYS.items():
+        np.testing.assert_array_equal(found[key], array)
+    assert isinstance(found["x"], np.memmap)
+    assert not isinstance(found["names"], np.memmap)
+
+
 def test_a_pickle_is_refused_and_not_run(tmp_path):
     touched = tmp_path / "touched"
     np.savez(tmp_path / "a.npz", x=np.array([Evil(touched)], dtype=object), y=np.zeros(1))

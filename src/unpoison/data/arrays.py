@@ -98,12 +98,15 @@ class MemoryOrigin:
         write_npz(directory / self.file_name, kept, compressed=True)
 
 
-def load_npz(path: Path, *, options: LoadOptions) -> Dataset:
-    """Read an archive with ``x`` and ``y`` (or ``x_train``, ``y_train``), ``ids`` and ``class_names``."""
+def load_npz(path: Path, *, options: LoadOptions, in_place: bool = False) -> Dataset:
+    """Read an archive with ``x`` and ``y`` (or ``x_train``, ``y_train``), ``ids`` and ``class_names``.
+
+    ``in_place`` maps the samples from the file itself: for files that nobody else changes.
+    """
     name = shown(path.name)
     real = path.resolve()
     with open_npz(real, name, max_bytes=options.max_bytes) as reader:
-        data = read_labelled(reader, name, max_bytes=options.max_bytes)
+        data = read_labelled(reader, name, max_bytes=options.max_bytes, in_place=in_place)
         file_sha256 = reader.sha256
     kind, features = _features(f"{name}: {data.x_key}", data.x)
     n = len(data.labels)
@@ -142,7 +145,7 @@ def load_digits() -> Dataset:
     )
 
 
-def read_labelled(reader: NpzReader, name: str, *, max_bytes: int) -> Labelled:
+def read_labelled(reader: NpzReader, name: str, *, max_bytes: int, in_place: bool = False) -> Labelled:
     """The samples, labels and ids of an open archive, checked against each other."""
     x_key, y_key = _find_keys(reader, name)
     x_header, y_header = reader.headers[x_key], reader.headers[y_key]
@@ -158,7 +161,8 @@ def read_labelled(reader: NpzReader, name: str, *, max_bytes: int) -> Labelled:
     given = _strings(reader, "class_names", name) if "class_names" in reader.headers else None
     labels, class_names = _labels(reader.read(y_key), given, f"{name}: {y_key}")
     ids = _ids(reader, name, n) if "ids" in reader.headers else None
-    return Labelled(x_key, y_key, np.ascontiguousarray(reader.read(x_key)), labels, class_names, ids)
+    x = np.ascontiguousarray(reader.read(x_key, in_place=in_place))
+    return Labelled(x_key, y_key, x, labels, class_names, ids)
 
 
 def hash_samples(x: NDArray[Any], label_names: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import os
 import tempfile
 import weakref
 from contextlib import suppress
-from math import prod
+from math import inf, prod
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,8 @@ def room_for(shape: tuple[int, ...], *, mapped_above: int | None = None) -> NDAr
 
     ``mapped_above`` is the largest size in bytes that is kept in memory; by default a quarter of it.
     """
-    limit = _usual_limit() if mapped_above is None else mapped_above
-    if limit is None or prod(shape) <= limit:
+    limit = largest_in_memory() if mapped_above is None else mapped_above
+    if prod(shape) <= limit:
         return np.empty(shape, dtype=np.uint8)
     handle, name = tempfile.mkstemp(prefix="unpoison-", suffix=".pixels")
     os.close(handle)
@@ -40,12 +40,12 @@ def room_for(shape: tuple[int, ...], *, mapped_above: int | None = None) -> NDAr
     return mapped
 
 
-def _usual_limit() -> int | None:
-    """A quarter of the machine's memory; None where the system does not tell."""
+def largest_in_memory() -> float:
+    """The size in bytes above which an array lives in a file; infinite where the system does not tell."""
     try:
-        return int(MAPPED_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return MAPPED_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return None
+        return inf
 
 
 def _remove(name: str) -> None:

@@ -43,7 +43,7 @@ def load_split(name: str, split: SplitName, *, options: LoadOptions = DEFAULT_OP
 
 def _load_arrays(spec: Spec, record: Record, split: SplitName, options: LoadOptions) -> Dataset:
     path = cache_folder() / spec.name / f"{split}.npz"
-    dataset = load_npz(path, options=options)
+    dataset = load_npz(path, options=options, in_place=True)
     if not isinstance(dataset.origin, NpzOrigin) or dataset.origin.file_sha256 != record.files[path.name]:
         raise _changed(spec, path.name)
     name = _shown_name(spec, split)
