@@ -93,16 +93,14 @@ def convolve(maps: Tensor, weight: Tensor) -> Tensor:
 def _transforms(side: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     """An axis of ``side`` pixels into tiles and back, ordered by point and then by tile; and the filter's."""
     tiles = -(-side // TILE)
+    exact: Any = {"dtype": torch.float64, "device": "cpu"}
     with torch.inference_mode(False):  # kept for all calls, so also for those with gradients
-        point_into, point_out_of = (
-            torch.tensor(m, dtype=torch.float64, device="cpu") for m in (_INTO, _OUT_OF)
-        )
-        into = torch.zeros(POINTS, tiles, TILE * tiles + 2, dtype=torch.float64, device="cpu")
-        out_of = torch.zeros(TILE * tiles, POINTS, tiles, dtype=torch.float64, device="cpu")
+        into = torch.zeros(POINTS, tiles, TILE * tiles + 2, **exact)
+        out_of = torch.zeros(TILE * tiles, POINTS, tiles, **exact)
         for tile in range(tiles):
-            into[:, tile, TILE * tile : TILE * tile + POINTS] = point_into
-            out_of[TILE * tile : TILE * (tile + 1), :, tile] = point_out_of
-        of_filter = torch.tensor(_FILTER, dtype=torch.float64, device="cpu")
+            into[:, tile, TILE * tile : TILE * tile + POINTS] = torch.tensor(_INTO, **exact)
+            out_of[TILE * tile : TILE * (tile + 1), :, tile] = torch.tensor(_OUT_OF, **exact)
+        of_filter = torch.tensor(_FILTER, **exact)
         return (
             into.flatten(0, 1)[:, 1 : side + 1].to(dtype).contiguous(),
             out_of.flatten(1, 2)[:side].to(dtype).contiguous(),
