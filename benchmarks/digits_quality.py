@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unpoison.attacks.dirty_label import DirtyLabel, Poisoned
+from unpoison.attacks.base import Samples
+from unpoison.attacks.dirty_label import DirtyLabel
 from unpoison.attacks.triggers import Patch
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
@@ -30,6 +31,7 @@ from unpoison.learners.features import as_matrix
 from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
 from unpoison.seeds import Seeds
+from unpoison.types import BoolArray
 
 FIRST_SEED = 100
 EPSILONS = (0.05, 0.1, 0.2, 0.4)
@@ -56,16 +58,16 @@ class Tally:
     seconds: float = 0.0
     passes: float = 0.0
 
-    def add(self, poisoned: Poisoned, result: Sanitization, seconds: float) -> None:
+    def add(self, truth: BoolArray, result: Sanitization, seconds: float) -> None:
         removed = ~result.keep
-        found, planted = int((removed & poisoned.truth).sum()), int(poisoned.truth.sum())
+        found, planted = int((removed & truth).sum()), int(truth.sum())
         self.planted += planted
         self.found += found
         self.detected += int(planted > 0 and found >= 0.95 * planted)
-        self.clean += int((~poisoned.truth).sum())
-        self.lost += int((removed & ~poisoned.truth).sum())
+        self.clean += int((~truth).sum())
+        self.lost += int((removed & ~truth).sum())
         self.seconds += seconds
-        self.passes += result.cost.trained / len(poisoned.truth)
+        self.passes += result.cost.trained / len(truth)
 
     def row(self) -> dict[str, float]:
         return {
@@ -83,13 +85,13 @@ def scenario(seed: int, epsilon: float) -> DirtyLabel:
     source, target = rng.choice(10, size=2, replace=False).tolist()
     size = int(rng.integers(1, 3))
     row, column = rng.integers(0, 9 - size, size=2).tolist()
-    return DirtyLabel(source, target, epsilon, Patch(row, column, size))
+    return DirtyLabel.one_to_one(source, target, epsilon, Patch(row, column, size))
 
 
-def judge(poisoned: Poisoned, method: str, seed: int, workers: int) -> tuple[Sanitization, float]:
+def judge(poisoned: Samples, method: str, seed: int, workers: int) -> tuple[Sanitization, float]:
     name, preset, learner = METHODS[method]
     labels = poisoned.labels
-    factory = SklearnFactory(named_estimator(learner), as_matrix(poisoned.images), labels, 10)
+    factory = SklearnFactory(named_estimator(learner), as_matrix(poisoned.features), labels, 10)
     started = time.perf_counter()
     settings = settings_for(labels, method=name, preset=preset)
     result = sanitize(labels, factory, settings, seed=seed, runner=LocalRunner(workers))
@@ -102,22 +104,22 @@ def run(method: str, n_seeds: int, epsilons: tuple[float, ...], limit: int, work
     for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
         split = split_digits(seed)
         nothing = np.zeros(len(split.train_labels), dtype=np.bool_)
-        sets = {"control": Poisoned(split.train_images, split.train_labels, nothing)}
+        sets = {"control": (split.train, nothing)}
         for epsilon in epsilons:
             attack = scenario(seed, epsilon)
-            poisoned = attack.apply(split.train_images, split.train_labels, seed=seed)
+            poisoned, truth = attack.apply(split.train, seed=seed)
             if tallies[f"{epsilon:g}"].held >= limit:
                 continue
             tallies[f"{epsilon:g}"].sets += 1
             if train_and_attack(poisoned, ~nothing, split, attack, seed).targeted > 0.5:
-                sets[f"{epsilon:g}"] = poisoned
+                sets[f"{epsilon:g}"] = (poisoned, truth.planted)
         tallies["control"].sets += int(tallies["control"].held < limit)
-        for name, poisoned in sets.items():
+        for name, (poisoned, planted) in sets.items():
             if tallies[name].held >= limit:
                 continue
             result, seconds = judge(poisoned, method, seed, workers)
             tallies[name].held += 1
-            tallies[name].add(poisoned, result, seconds)
+            tallies[name].add(planted, result, seconds)
     return tallies
 
 

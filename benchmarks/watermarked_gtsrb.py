@@ -24,7 +24,8 @@ import numpy as np
 import pyarrow.parquet as parquet
 
 from plain_training import present
-from unpoison.attacks.dirty_label import DirtyLabel, Poisoned
+from unpoison.attacks.base import NOT_ATTACKED, Attack, Samples
+from unpoison.attacks.dirty_label import DirtyLabel
 from unpoison.attacks.triggers import Watermark
 from unpoison.cleaning import CleanOptions, clean
 from unpoison.data.named.load import load_split
@@ -47,22 +48,23 @@ def some(labels: np.ndarray, limit: int, seed: int) -> np.ndarray:
     return np.sort(np.concatenate(drawn))
 
 
-def attacked(poisoned: Poisoned, keep: np.ndarray, attack: DirtyLabel, *, seed: int) -> dict[str, float]:
+def attacked(poisoned: Samples, keep: np.ndarray, attack: Attack, *, seed: int) -> dict[str, float]:
     """Train the victim on ``keep``; its accuracy on clean test images and the TMR."""
     test = load_split("gtsrb", "test")
-    sources = test.features[test.labels == attack.source]
-    n, m = len(poisoned.labels), len(test)
-    samples = np.concatenate([poisoned.images, test.features, attack.trigger(sources)])
-    labels = np.concatenate([poisoned.labels, test.labels, np.full(len(sources), attack.source)])
+    wanted = attack.goal(test.labels)
+    is_source = wanted != NOT_ATTACKED
+    n, m = len(poisoned), len(test)
+    samples = np.concatenate([poisoned.features, test.features, attack.trigger(test.features[is_source])])
+    labels = np.concatenate([poisoned.labels, test.labels, test.labels[is_source]])
     options = TrainingOptions(augmentation="crop", threads=os.cpu_count() or 1)
     learner = TorchFactory(NETWORKS["compact"], samples, labels, len(test.class_names), options)(seed)
     learner.fit(np.flatnonzero(keep), epochs=VICTIM_EPOCHS, final=True)
     called = learner.assess(np.arange(n, len(labels))).predictions
     clean_calls, marked_calls = called[:m], called[m:]
-    right = clean_calls[test.labels == attack.source] == attack.source
+    right = (clean_calls == test.labels)[is_source]
     return {
         "accuracy": round(float((clean_calls == test.labels).mean()), 4),
-        "tmr": round(float((right & (marked_calls == attack.target)).mean()), 4),
+        "tmr": round(float((right & (marked_calls == wanted[is_source])).mean()), 4),
     }
 
 
@@ -90,14 +92,16 @@ def main() -> None:
     present("gtsrb", given.data)
     whole = load_split("gtsrb", "train")
     chosen = some(whole.labels, given.limit, given.seed)
-    images, labels = whole.features[chosen], whole.labels[chosen]
-    attack = DirtyLabel(given.source, given.target, given.epsilon or 1.0, Watermark.peace())
-    poisoned = Poisoned(images, labels, np.zeros(len(labels), dtype=bool))
+    poisoned = Samples(whole.features[chosen], whole.labels[chosen], whole.class_names)
+    truth = np.zeros(len(poisoned), dtype=bool)
+    mark = Watermark.named("peace")
+    attack = DirtyLabel.one_to_one(given.source, given.target, given.epsilon or 1.0, mark)
     if given.epsilon > 0:
-        poisoned = attack.apply(images, labels, seed=given.seed)
+        poisoned, report = attack.apply(poisoned, seed=given.seed)
+        truth = report.planted
     out = given.out or Path(tempfile.mkdtemp(prefix="watermarked-gtsrb-"))
     out.mkdir(parents=True, exist_ok=True)
-    np.savez(out / "train.npz", x=poisoned.images, y=poisoned.labels)
+    np.savez(out / "train.npz", x=poisoned.features, y=poisoned.labels)
     options = CleanOptions(
         method=given.method, preset=given.settings, learner=LearnerChoice("compact"), seed=given.seed,
         workers=given.workers, changes=values(given.set), resume=(out / "cleaned").exists(),
@@ -108,7 +112,6 @@ def main() -> None:
     print(f"{record['result']['verdict']}\nreport: {out / 'cleaned' / 'report.html'}", flush=True)
     manifest = parquet.read_table(out / "cleaned" / "manifest.parquet")
     keep, component = manifest["keep"].to_numpy(), manifest["component_1"].to_numpy()
-    truth = poisoned.truth
     figures: dict[str, Any] = {
         "n": len(truth),
         "planted": int(truth.sum()),

@@ -17,6 +17,7 @@ pytest.importorskip("torch")
 
 import unpoison
 from cli.builders import manifest_bytes
+from unpoison.attacks.base import Samples
 from unpoison.attacks.dirty_label import DirtyLabel
 from unpoison.attacks.triggers import Watermark
 from unpoison.cleaning import CleanOptions, clean
@@ -45,10 +46,10 @@ def signs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with np.load(GTSRB, allow_pickle=False) as arrays:
         labels, images = arrays["y_train"].astype(np.int64), arrays["x_train"]
     chosen = np.concatenate([np.flatnonzero(labels == label)[::7][:60] for label in (1, 2, 12, 38)])
-    attack = DirtyLabel(1, 2, 0.25, Watermark.peace())
-    poisoned = attack.apply(images[chosen], labels[chosen], seed=0)
+    attack = DirtyLabel.one_to_one(1, 2, 0.25, Watermark.named("peace"))
+    poisoned, _ = attack.apply(Samples.numbered(images[chosen], labels[chosen]), seed=0)
     path = tmp_path_factory.mktemp("signs") / "signs.npz"
-    np.savez(path, x=poisoned.images, y=poisoned.labels)
+    np.savez(path, x=poisoned.features, y=poisoned.labels)
     return path
 
 

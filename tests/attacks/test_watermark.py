@@ -6,22 +6,31 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unpoison.attacks.dirty_label import DirtyLabel
-from unpoison.attacks.triggers import PEACE, Watermark
+from unpoison.attacks.drawings import DRAWINGS
+from unpoison.attacks.triggers import Watermark
 from unpoison.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
 
 
-def test_blended_at_eighty_percent_into_the_upper_left_corner() -> None:
-    marked = Watermark.peace()(IMAGES)
-    drawn = np.array([[cell == "#" for cell in row] for row in PEACE])
+@pytest.mark.parametrize("name", ["peace", "letter-a"])
+def test_blended_at_eighty_percent_into_the_upper_left_corner(name: str) -> None:
+    marked = Watermark.named(name)(IMAGES)
+    drawn = np.array([[cell == "#" for cell in row] for row in DRAWINGS[name]])
     assert drawn.shape == (8, 8)
     assert (marked[:, 8:] == IMAGES[:, 8:]).all()
     assert (marked[:, :, 8:] == IMAGES[:, :, 8:]).all()
     corner, before = marked[:, :8, :8], IMAGES[:, :8, :8]
     assert (corner[:, ~drawn] == before[:, ~drawn]).all()
     assert (np.abs(corner[:, drawn] - 0.2 * before[:, drawn]) <= 0.5).all()
+
+
+def test_the_colourful_patch_has_no_hole() -> None:
+    white = np.full((1, 8, 8, 3), 255, dtype=np.uint8)
+    black = np.zeros_like(white)
+    mark = Watermark.named("patch", opacity=1.0)
+    assert (mark(white) == mark(black)).all()
+    assert len(np.unique(mark(black).reshape(-1, 3), axis=0)) >= 6
 
 
 def test_a_picture_with_transparency(tmp_path: Path) -> None:
@@ -41,20 +50,39 @@ def test_gray_images_get_the_mean_shade() -> None:
     assert marked.sum() == 200
 
 
-def test_what_is_given_stays_as_it_is() -> None:
-    images = IMAGES.copy()
-    images.flags.writeable = False
-    Watermark.peace()(images)
-    assert (images == IMAGES).all()
+def test_equal_by_content() -> None:
+    assert Watermark.named("peace") == Watermark.named("peace")
+    assert hash(Watermark.named("peace")) == hash(Watermark.named("peace"))
+    assert Watermark.named("peace") != Watermark.named("letter-a")
+    assert Watermark.named("peace") != Watermark.named("peace", opacity=0.5)
+    assert Watermark.named("peace") != "peace"
 
 
-def test_as_a_dirty_label_trigger() -> None:
-    labels = np.array([0, 0, 1, 1, 1])
-    poisoned = DirtyLabel(0, 1, 1.0, Watermark.peace()).apply(IMAGES, labels, seed=0)
-    assert poisoned.truth.tolist() == [True, True, False, False, False]
-    assert (poisoned.images[0] == Watermark.peace()(IMAGES[:1])[0]).all()
+def test_what_it_was_made_from_may_change() -> None:
+    colors, alpha = np.zeros((2, 2, 3), np.uint8), np.ones((2, 2), np.float32)
+    mark = Watermark(colors, alpha)
+    before = mark(IMAGES)
+    colors[:], alpha[:] = 255, 0
+    assert (mark(IMAGES) == before).all()
+    with pytest.raises(ValueError, match="read-only"):
+        mark.colors[0, 0] = 1
 
 
 def test_too_large() -> None:
     with pytest.raises(InputError, match="8 by 8 pixels does not fit into images of 4 by 6"):
-        Watermark.peace()(np.zeros((1, 4, 6, 3), dtype=np.uint8))
+        Watermark.named("peace")(np.zeros((1, 4, 6, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("opacity", [0.0, -0.5, 1.1, float("nan")])
+def test_an_opacity_out_of_range(opacity: float) -> None:
+    with pytest.raises(InputError, match=r"opacity is .* in \(0, 1\]. Got"):
+        Watermark.named("peace", opacity=opacity)
+
+
+def test_arrays_that_do_not_fit_each_other() -> None:
+    with pytest.raises(InputError, match=r"got uint8 of \(2, 3, 3\) and \(2, 2\)"):
+        Watermark(np.zeros((2, 3, 3), np.uint8), np.ones((2, 2), np.float32))
+    with pytest.raises(InputError, match="got float64"):
+        Watermark(np.zeros((2, 2, 3)), np.ones((2, 2), np.float32))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="alpha of a watermark goes from 0 to 1"):
+        Watermark(np.zeros((2, 2, 3), np.uint8), np.full((2, 2), 255, np.float32))

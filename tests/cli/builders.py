@@ -15,7 +15,9 @@ from unittest import mock
 import numpy as np
 from PIL import Image
 
+from unpoison.attacks.base import Samples
 from unpoison.attacks.dirty_label import DirtyLabel
+from unpoison.attacks.triggers import Patch
 from unpoison.cli.app import main
 from unpoison.data.load import load
 
@@ -45,9 +47,9 @@ class Planted:
 def planted(*, per_class: int = 20, share: float = 0.2) -> Planted:
     digits = load("digits")
     chosen = np.sort(np.concatenate([np.flatnonzero(digits.labels == c)[:per_class] for c in DIGITS]))
-    attack = DirtyLabel(source=1, target=7, epsilon=share)
-    result = attack.apply(digits.features[chosen], digits.labels[chosen], seed=0)
-    return Planted(result.images, result.labels, result.truth)
+    attack = DirtyLabel.one_to_one(source=1, target=7, epsilon=share, mark=Patch())
+    poisoned, truth = attack.apply(Samples.numbered(digits.features[chosen], digits.labels[chosen]), seed=0)
+    return Planted(poisoned.features, poisoned.labels, truth.planted)
 
 
 def poisoned_npz(directory: Path, *, per_class: int = 20) -> Path:

@@ -6,6 +6,7 @@ import pytest
 from unpoison.evaluation.metrics import (
     accuracy,
     attack_success,
+    auc,
     found_share,
     lost_share,
     targeted_misclassification,
@@ -28,11 +29,32 @@ def test_targeted_misclassification_counts_only_what_was_right_before() -> None:
     clean = labels(1, 1, 5, 7, 1)
     triggered = labels(7, 1, 7, 7, 3)
     # the first alone: the second resists, the third and fourth were wrong anyway, the fifth goes elsewhere
-    assert targeted_misclassification(clean, triggered, source=1, target=7) == 0.2
+    assert targeted_misclassification(clean, triggered, labels=labels(*[1] * 5), goal=labels(*[7] * 5)) == 0.2
 
 
 def test_attack_success_does_not_ask_what_was_before() -> None:
-    assert attack_success(labels(7, 1, 7, 7, 3), target=7) == 0.6
+    assert attack_success(labels(7, 1, 7, 7, 3), goal=labels(*[7] * 5)) == 0.6
+
+
+def test_each_sample_has_a_goal_of_its_own() -> None:
+    clean, triggered = labels(0, 1, 2), labels(1, 2, 0)
+    assert targeted_misclassification(clean, triggered, labels=clean, goal=labels(1, 2, 3)) == 2 / 3
+    assert attack_success(triggered, goal=labels(1, 2, 3)) == 2 / 3
+
+
+def test_nobody_attacked_is_nobody_hit() -> None:
+    assert targeted_misclassification(labels(), labels(), labels=labels(), goal=labels()) == 0.0
+    assert attack_success(labels(), goal=labels()) == 0.0
+
+
+def test_auc_is_that_of_scikit_learn() -> None:
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    truth = rng.random(200) < 0.2
+    suspicion = np.round(rng.normal(size=200) + truth, 1)  # with ties
+    assert auc(suspicion, truth) == pytest.approx(roc_auc_score(truth, suspicion))
+    assert auc(suspicion, np.zeros(200, dtype=np.bool_)) is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.attacks.dirty_label import DirtyLabel, Poisoned
+from unpoison.attacks.base import NOT_ATTACKED, Attack, Samples, Truth
+from unpoison.attacks.dirty_label import DirtyLabel
+from unpoison.attacks.triggers import Patch
 from unpoison.cleaning import CleanOptions, clean
 from unpoison.errors import OutputError
 from unpoison.evaluation.metrics import accuracy, found_share, lost_share, targeted_misclassification
@@ -21,7 +23,7 @@ from unpoison.seeds import Seeds
 from unpoison.types import BoolArray, LabelArray
 
 TEST_SHARE = 0.25
-DIGITS_ATTACK = DirtyLabel(source=1, target=7, epsilon=0.2)
+DIGITS_ATTACK = DirtyLabel.one_to_one(source=1, target=7, epsilon=0.2, mark=Patch())
 """A bright two-by-two patch in the corner of a fifth of the ones, which are then labelled seven."""
 
 
@@ -31,7 +33,8 @@ class Effect:
 
     accuracy: float
     targeted: float
-    """Targeted misclassification rate: ones that the trigger turns into sevens."""
+    """Targeted misclassification rate: of the attacked images (here ones), the share that is right and that
+    the trigger turns into what the attacker wants (sevens)."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,17 @@ class Split:
     test_images: NDArray[np.uint8]
     test_labels: LabelArray
 
+    @property
+    def train(self) -> Samples:
+        """What an attacker gets."""
+        return Samples.numbered(self.train_images, self.train_labels)
+
 
 def run_demo(
     out: Path,
     *,
     seed: int = 0,
-    attack: DirtyLabel = DIGITS_ATTACK,
+    attack: Attack = DIGITS_ATTACK,
     listener: Listener = ignore,
 ) -> DemoResult:
     """Poison scikit-learn's digits, clean them with the defaults of ``unpoison clean``, compare models.
@@ -77,24 +85,24 @@ def run_demo(
     reads) and ``cleaned/`` with the report.
     """
     split = split_digits(seed)
-    poisoned = attack.apply(split.train_images, split.train_labels, seed=seed)
-    _write_inputs(out, poisoned)
+    poisoned, truth = attack.apply(split.train, seed=seed)
+    _write_inputs(out, poisoned, truth)
     record = clean(
         str(out / "poisoned.npz"), out / "cleaned", options=CleanOptions(seed=seed), listener=listener,
         command="unpoison clean poisoned.npz --out cleaned" + (f" --seed {seed}" if seed else ""),
     )  # fmt: skip
     keep = _read_keep(out / "cleaned" / "manifest.csv")
-    everything = np.ones(len(keep), dtype=np.bool_)
+    planted, everything = truth.planted, np.ones(len(keep), dtype=np.bool_)
     return DemoResult(
         n_train=len(keep),
-        n_poisoned=int(poisoned.truth.sum()),
-        n_found=int((poisoned.truth & ~keep).sum()),
-        n_clean_removed=int((~poisoned.truth & ~keep).sum()),
-        found=found_share(keep, poisoned.truth),
-        lost=lost_share(keep, poisoned.truth),
+        n_poisoned=int(planted.sum()),
+        n_found=int((planted & ~keep).sum()),
+        n_clean_removed=int((~planted & ~keep).sum()),
+        found=found_share(keep, planted),
+        lost=lost_share(keep, planted),
         undefended=train_and_attack(poisoned, everything, split, attack, seed),
         cleaned=train_and_attack(poisoned, keep, split, attack, seed),
-        perfect=train_and_attack(poisoned, ~poisoned.truth, split, attack, seed),
+        perfect=train_and_attack(poisoned, ~planted, split, attack, seed),
         verdict=record["result"]["verdict"],
         report=out / "cleaned" / "report.html",
     )
@@ -112,16 +120,16 @@ def split_digits(seed: int) -> Split:
     return Split(images[train], labels[train], images[test], labels[test])
 
 
-def _write_inputs(out: Path, poisoned: Poisoned) -> None:
+def _write_inputs(out: Path, poisoned: Samples, truth: Truth) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise OutputError(f"{out} is not empty; choose an empty or new folder with --out")
-        np.savez_compressed(out / "poisoned.npz", x=poisoned.images, y=poisoned.labels)
+        np.savez_compressed(out / "poisoned.npz", x=poisoned.features, y=poisoned.labels)
         with (out / "truth.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(["row", "poisoned"])
-            writer.writerows(enumerate(poisoned.truth.astype(int).tolist()))
+            writer.writerows(enumerate(truth.planted.astype(int).tolist()))
     except OSError as error:
         raise OutputError(
             f"{out} cannot be used for the results ({error.strerror}); choose another folder with --out"
@@ -133,9 +141,7 @@ def _read_keep(manifest: Path) -> BoolArray:
         return np.array([row["keep"] == "true" for row in csv.DictReader(file)], dtype=np.bool_)
 
 
-def train_and_attack(
-    poisoned: Poisoned, keep: BoolArray, split: Split, attack: DirtyLabel, seed: int
-) -> Effect:
+def train_and_attack(poisoned: Samples, keep: BoolArray, split: Split, attack: Attack, seed: int) -> Effect:
     """Train the victim, a small neural network (not the model that cleaned), on what is kept."""
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
@@ -144,14 +150,15 @@ def train_and_attack(
     # one thread: faster for a network this small, and the same figures on any machine's number of cores
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the budget is meant
-        model.fit(as_matrix(poisoned.images[keep]), poisoned.labels[keep])
+        model.fit(as_matrix(poisoned.features[keep]), poisoned.labels[keep])
     predicted = model.predict(as_matrix(split.test_images))
-    of_source = split.test_labels == attack.source
-    triggered = model.predict(as_matrix(attack.trigger(split.test_images[of_source])))
+    wanted = attack.goal(split.test_labels)
+    attacked = wanted != NOT_ATTACKED
+    triggered = model.predict(as_matrix(attack.trigger(split.test_images[attacked])))
     return Effect(
         accuracy=accuracy(predicted, split.test_labels),
         targeted=targeted_misclassification(
-            predicted[of_source], triggered, source=attack.source, target=attack.target
+            predicted[attacked], triggered, labels=split.test_labels[attacked], goal=wanted[attacked]
         ),
     )
 

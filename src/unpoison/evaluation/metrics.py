@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from unpoison.types import BoolArray, LabelArray
+import numpy as np
+
+from unpoison.types import BoolArray, FloatArray, LabelArray
 
 
 def accuracy(predicted: LabelArray, labels: LabelArray) -> float:
@@ -11,15 +13,25 @@ def accuracy(predicted: LabelArray, labels: LabelArray) -> float:
 
 
 def targeted_misclassification(
-    predicted_clean: LabelArray, predicted_triggered: LabelArray, *, source: int, target: int
+    predicted_clean: LabelArray, predicted_triggered: LabelArray, *, labels: LabelArray, goal: LabelArray
 ) -> float:
-    """TMR over test images of the source class: right without the trigger *and* the target with it."""
-    return float(((predicted_clean == source) & (predicted_triggered == target)).mean())
+    """TMR over the attacked test samples: right without the trigger *and* what is wanted with it."""
+    return _share((predicted_clean == labels) & (predicted_triggered == goal))
 
 
-def attack_success(predicted_triggered: LabelArray, *, target: int) -> float:
-    """ASR: share of triggered images that are sent to the target."""
-    return float((predicted_triggered == target).mean())
+def attack_success(predicted_triggered: LabelArray, *, goal: LabelArray) -> float:
+    """ASR: share of the triggered samples that become what the attacker wants."""
+    return _share(predicted_triggered == goal)
+
+
+def auc(suspicion: FloatArray, truth: BoolArray) -> float | None:
+    """The chance that a planted sample is more suspicious than a clean one; None without one of either."""
+    n_planted, n_clean = int(truth.sum()), int((~truth).sum())
+    if not n_planted or not n_clean:
+        return None
+    _, place, count = np.unique(suspicion, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place.ravel()]  # equal ones share their mean rank
+    return float((ranks[truth].sum() - n_planted * (n_planted + 1) / 2) / (n_planted * n_clean))
 
 
 def found_share(keep: BoolArray, truth: BoolArray) -> float:
@@ -30,3 +42,8 @@ def found_share(keep: BoolArray, truth: BoolArray) -> float:
 def lost_share(keep: BoolArray, truth: BoolArray) -> float:
     """Share of the clean samples that were removed."""
     return float((~keep[~truth]).mean())
+
+
+def _share(hits: BoolArray) -> float:
+    """Of nothing, none: an attack without a trigger has nobody to attack."""
+    return float(hits.mean()) if len(hits) else 0.0
