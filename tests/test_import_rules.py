@@ -16,8 +16,8 @@ PACKAGE = "unpoison"
 """``unpoison`` itself, for its version; no module below it comes with that."""
 
 EVERYTHING = (
-    *BASE, "core", "learners", "data", "attacks", "runners", "report", "outputs", "estimator", "cleaning",
-    "evaluation", PACKAGE,
+    *BASE, "core", "learners", "data", "attacks", "defenses", "runners", "report", "outputs", "estimator",
+    "cleaning", "evaluation", PACKAGE,
 )  # fmt: skip
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core": ("core", *BASE),
     "learners": ("learners", "core", *BASE),
     "data": ("data", *BASE),
-    "attacks": ("attacks", "data", *BASE),
+    "attacks": ("attacks", "learners", "data", *BASE),
+    "defenses": ("defenses", "core", "learners", "runners", *BASE),
     "runners": ("runners", *BASE),
     "report": ("report", "core.result", "data", *BASE),
     "outputs": ("outputs", "report", "core.result", "data", PACKAGE, *BASE),
@@ -215,6 +216,12 @@ VIOLATING = [
     ("unpoison.data.load", "import torch.utils.data"),
     ("unpoison.attacks.triggers", "from unpoison.core.config import Settings"),
     ("unpoison.attacks.triggers", "from unpoison.outputs import write"),
+    ("unpoison.attacks.triggers", "from unpoison.defenses.base import Decision"),
+    ("unpoison.defenses.controls", "from unpoison.attacks.base import Truth"),
+    ("unpoison.defenses.controls", "from unpoison.evaluation import metrics"),
+    ("unpoison.defenses.controls", "from unpoison.data.load import load"),
+    ("unpoison.defenses.spectral", "import torch"),
+    ("unpoison.cleaning", "from unpoison.defenses.base import Decision"),
     ("unpoison.runners.local", "from unpoison.core.tasks import Task"),
     ("unpoison.report.page", "from unpoison.core.pipeline import sanitize"),
     ("unpoison.report.page", "from unpoison.core import pipeline"),
@@ -253,6 +260,8 @@ def test_a_violation_is_caught(name: str, source: str) -> None:
         ("unpoison.report.page", "from unpoison.core.result import Group\nfrom unpoison.core import result"),
         ("unpoison.learners.torch", "import torch"),
         ("unpoison.attacks.clean_label", "def f():\n    import torch"),
+        ("unpoison.defenses.spectral", "from unpoison.core.tasks import Task\nimport sklearn"),
+        ("unpoison.evaluation.metrics", "from unpoison.defenses.base import Decision"),
         ("unpoison.cleaning", "from unpoison import __version__"),
         ("unpoison.data.npz", "import numpy as np\nnp.load(path, allow_pickle=False)"),
         ("unpoison.data.npz", "import json\njson.load(file)"),

@@ -235,6 +235,11 @@ NETWORKS: dict[str, NetworkBuilder] = {
     "resnet56": resnet56,
 }
 
+SPECTRAL_LAYERS = {"preactresnet18": "stages.6", "resnet32": "stages.12"}
+"""Where Spectral Signatures and Activation Clustering look, by the paper's appendix: the input to the first
+block of the fourth stage, and to the third block of the third. (The code of Tran et al., which the latter is
+taken from, counts its blocks from 0.) Any other network is asked for the input of its last linear layer."""
+
 
 def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) != 3:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -93,6 +94,16 @@ class SklearnLearner:
         with self._meter.running(scored=len(indices)):
             return assess_in_parts(indices, self._labels, self._probabilities, at_once=SCORED_AT_ONCE)
 
+    def activations(self, indices: IndexArray, *, layer: str | None = None) -> FloatArray:
+        """What goes into the last linear map: the last hidden layer of an MLP, a linear model's features.
+
+        Of a pipeline, what reaches its last step counts as the features.
+        """
+        if layer is not None:
+            raise InputError(f"a scikit-learn model has no layers with names; got {layer!r}, leave it out")
+        with self._meter.running(scored=len(indices)):
+            return _before_the_last_map(self._model, self._matrix[indices])
+
     def _train_on(self, indices: IndexArray, epochs: int) -> None:
         everything = np.arange(self._n_classes)
         self._seen[self._labels[indices]] = True
@@ -140,3 +151,32 @@ def _seed_everything(model: Any, seed: int) -> None:
     seeds = Seeds(seed)
     names = sorted(name for name in model.get_params(deep=True) if name.split("__")[-1] == "random_state")
     model.set_params(**{name: seeds.integer(name) for name in names})
+
+
+def _before_the_last_map(model: Any, rows: Any) -> FloatArray:
+    if hasattr(model, "steps"):
+        return _before_the_last_map(model[-1], model[:-1].transform(rows) if len(model) > 1 else rows)
+    if hasattr(model, "coefs_"):  # MLPClassifier
+        bend = _BENDS[model.activation]
+        for weights, biases in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
+            rows = bend(rows @ weights + biases)
+    elif not hasattr(model, "coef_"):
+        raise InputError(
+            f"{type(model).__name__} has no activations to look at; use a network, an MLP or a linear model"
+        )
+    if hasattr(rows, "tocsr"):
+        raise InputError("the features of text or wide tables are too many to look at; use the learner 'mlp'")
+    return np.asarray(rows, dtype=np.float64)
+
+
+def _logistic(values: FloatArray) -> FloatArray:
+    result: FloatArray = 0.5 * (1.0 + np.tanh(0.5 * values))  # never overflows
+    return result
+
+
+_BENDS: dict[str, Callable[[Any], Any]] = {
+    "identity": np.asarray,
+    "relu": lambda values: np.maximum(values, 0.0),
+    "tanh": np.tanh,
+    "logistic": _logistic,
+}

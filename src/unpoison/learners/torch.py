@@ -21,7 +21,7 @@ from unpoison.learners.answers import assess_in_parts, softmax, without
 from unpoison.learners.batches import Resident, as_tensor
 from unpoison.learners.devices import choose_device, forward_flops, lower_precision, steady
 from unpoison.learners.meter import Meter
-from unpoison.learners.networks import NetworkBuilder
+from unpoison.learners.networks import NETWORKS, SPECTRAL_LAYERS, NetworkBuilder
 from unpoison.learners.recipes import Recipe, TrainingOptions
 from unpoison.seeds import Seeds
 from unpoison.types import FloatArray, IndexArray, LabelArray
@@ -112,6 +112,9 @@ class TorchLearner:
         self._optimizer = _optimizer(self._network, options.recipe)
         self._low = lower_precision(self._device, options.precision)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=self._low == torch.float16)
+        self._spectral_layer = next(
+            (layer for name, layer in SPECTRAL_LAYERS.items() if NETWORKS[name] is factory.build), None
+        )
         self._seen = np.zeros(factory.n_classes, dtype=np.bool_)
         self._meter = Meter(forward_flops(factory.build, data.shape, factory.n_classes))
 
@@ -124,6 +127,18 @@ class TorchLearner:
     def network(self) -> nn.Module:
         """The network as trained so far."""
         return self._network
+
+    def inputs(self, pixels: Tensor) -> Tensor:
+        """What the network is given for images ``(n, channels, height, width)`` of values 0 to 255.
+
+        Differentiable: gradients reach the pixels through the normalisation.
+        """
+        channels, height, width = self._data.shape
+        mean, scale = (
+            numbers.view(height, width, channels).permute(2, 0, 1)
+            for numbers in (self._data._mean, self._data._scale)
+        )
+        return (pixels.to(self._device) - mean) * scale
 
     def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         """Train on. Batches of a pass are of equal size, give or take one: none is dropped, none is tiny."""
@@ -148,6 +163,21 @@ class TorchLearner:
             return assess_in_parts(
                 np.asarray(indices, dtype=np.int64), self._labels, self._probabilities, at_once=SCORED_AT_ONCE
             )
+
+    def activations(self, indices: IndexArray, *, layer: str | None = None) -> FloatArray:
+        """What goes into ``layer`` for each sample: one row, maps flattened; no augmentation, full precision.
+
+        ``layer`` is a name in ``network.named_modules()``. By default it is the paper's choice for its own
+        networks (``SPECTRAL_LAYERS``), and the last linear layer of any other.
+        """
+        name = layer or self._spectral_layer or _last_linear(self._network)
+        if len(indices) == 0:
+            return np.empty((0, 0))
+        parts = np.array_split(np.asarray(indices, dtype=np.int64), ceil(len(indices) / SCORED_AT_ONCE))
+        with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
+            self._network.eval()
+            rows = [_input_of(name, self._network, self._data.plain(part)) for part in parts]
+        return np.concatenate(rows, dtype=np.float64)
 
     def _step(self, batch: NDArray[np.int64], rate: float) -> None:
         if len(batch) == 1:  # batch normalisation has nothing to normalise over
@@ -194,6 +224,37 @@ def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         nesterov=recipe.nesterov and recipe.momentum > 0,
         fused=parameters[0].device.type in ("cpu", "cuda"),
     )
+
+
+def _last_linear(network: nn.Module) -> str:
+    names: list[str] = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)]
+    if not names:
+        raise InputError(
+            f"the network {type(network).__name__} has no linear layer to take activations from; name a layer"
+        )
+    return names[-1]
+
+
+def _input_of(layer: str, network: nn.Module, inputs: Tensor) -> NDArray[np.float32]:
+    """What ``layer`` is given when ``inputs`` pass through the network, one row a sample."""
+    modules = dict(network.named_modules())
+    if layer not in modules:
+        inside = ", ".join(name for name, _ in network.named_children())
+        raise InputError(f"the network has no layer {layer!r}; it has {inside}, and those inside of them")
+    seen: list[NDArray[np.float32]] = []
+
+    def note(_: nn.Module, given: tuple[Any, ...]) -> None:
+        # a copy at once: what follows may change it in place
+        seen[:] = [tensor.reshape(len(tensor), -1).float().cpu().numpy().copy() for tensor in given[:1]]
+
+    hook = modules[layer].register_forward_pre_hook(note)
+    try:
+        network(inputs)
+    finally:
+        hook.remove()
+    if not seen or len(seen[0]) != len(inputs):
+        raise InputError(f"the layer {layer!r} is not given one row a sample; name another")
+    return seen[0]
 
 
 def _fork(device: torch.device) -> Any:

@@ -1,0 +1,59 @@
+"""Our own defense behind the same protocol as the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
+
+from unpoison.core.config import Settings, check_choice
+from unpoison.core.learner import LearnerFactory
+from unpoison.core.pipeline import sanitize
+from unpoison.core.presets import METHODS, PRESETS, settings_for
+from unpoison.core.tasks import Runner, run_serially
+from unpoison.defenses.base import Decision
+from unpoison.events import Listener, ignore
+from unpoison.types import LabelArray
+
+
+@dataclass(frozen=True)
+class Incompatibility:
+    """``core.pipeline.sanitize`` with the settings that ``method``, ``preset`` and ``changes`` name."""
+
+    name: ClassVar[str] = "incompatibility"
+
+    method: str = "ispl"
+    """``ispl`` or ``out-of-subset``."""
+    preset: str = "auto"
+    """``paper-cifar10``, ``paper-gtsrb`` or ``authors`` (all for ``ispl``), or ``auto``."""
+    _: KW_ONLY
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Single settings with other values than the preset's, such as ``{"restarts": 1}``."""
+    networks: bool | None = None
+    """Whether ``auto`` is to expect networks; by default, of any factory but scikit-learn's."""
+
+    def __post_init__(self) -> None:
+        check_choice(self, "method", METHODS)
+        check_choice(self, "preset", PRESETS)
+        check_choice(self, "networks", (None, True, False))
+
+    def settings(self, labels: LabelArray, factory: LearnerFactory) -> Settings:
+        """What a run on these labels uses."""
+        from unpoison.learners.sklearn import SklearnFactory
+
+        networks = not isinstance(factory, SklearnFactory) if self.networks is None else self.networks
+        return settings_for(labels, method=self.method, preset=self.preset, networks=networks, **self.changes)
+
+    def judge(
+        self,
+        labels: LabelArray,
+        factory: LearnerFactory,
+        *,
+        seed: int,
+        runner: Runner = run_serially,
+        listener: Listener = ignore,
+    ) -> Decision:
+        """As ``unpoison clean`` decides."""
+        settings = self.settings(labels, factory)
+        found = sanitize(labels, factory, settings, seed=seed, runner=runner, listener=listener)
+        return Decision(found.keep, found.suspicion, found.cost, found.components)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from core.fakes import CentroidFactory, two_blobs
+from unpoison.core.pipeline import sanitize
+from unpoison.core.presets import AUTHORS, PAPER_CIFAR10, PAPER_GTSRB, settings_for
+from unpoison.defenses.incompatibility import Incompatibility
+from unpoison.errors import InputError
+from unpoison.learners.sklearn import SklearnFactory
+
+ROWS, LABELS = two_blobs(40)
+FACTORY = CentroidFactory(ROWS, LABELS)
+FEW = {
+    "ispl": {"rounds": 2, "restarts": 2, "self_training_updates": 1},
+    "out-of-subset": {"models": 4, "judges": 2},
+}
+
+
+@pytest.mark.parametrize("method", ["ispl", "out-of-subset"])
+def test_it_decides_as_the_pipeline_does(method: str) -> None:
+    defense = Incompatibility(method, changes=FEW[method])
+    decision = defense.judge(LABELS, FACTORY, seed=5)
+    settings = settings_for(LABELS, method=method, networks=True, **FEW[method])  # type: ignore[arg-type]
+    expected = sanitize(LABELS, FACTORY, settings, seed=5)
+    assert np.array_equal(decision.keep, expected.keep)
+    assert np.array_equal(decision.suspicion, expected.suspicion)
+    assert decision.cost == expected.cost
+    assert decision.components is not None
+    assert np.array_equal(decision.components, expected.components)
+
+
+@pytest.mark.parametrize(
+    ("preset", "expected"),
+    [("paper-cifar10", PAPER_CIFAR10), ("paper-gtsrb", PAPER_GTSRB), ("authors", AUTHORS)],
+)
+def test_the_named_settings(preset: str, expected: Any) -> None:
+    assert Incompatibility(preset=preset).settings(LABELS, FACTORY) == expected
+    assert Incompatibility(preset=preset, changes={"restarts": 1}).settings(LABELS, FACTORY).restarts == 1
+
+
+@pytest.mark.parametrize("method", ["ispl", "out-of-subset"])
+def test_auto_knows_networks_from_plain_classifiers(method: str) -> None:
+    plain = SklearnFactory(LogisticRegression(), ROWS, LABELS, 2)
+    for_plain, for_networks = (
+        settings_for(LABELS, method=method, networks=is_one) for is_one in (False, True)
+    )
+    assert for_plain != for_networks
+    assert Incompatibility(method).settings(LABELS, plain) == for_plain
+    assert Incompatibility(method).settings(LABELS, FACTORY) == for_networks
+    assert Incompatibility(method, networks=False).settings(LABELS, FACTORY) == for_plain
+
+
+def test_wrong_settings_are_refused() -> None:
+    for settings in ({"method": "magic"}, {"preset": "paper"}, {"networks": "yes"}):
+        with pytest.raises(InputError, match="parameter of Incompatibility must be one of"):
+            Incompatibility(**settings)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="has no setting 'models'"):
+        Incompatibility(changes={"models": 3}).judge(LABELS, FACTORY, seed=0)
