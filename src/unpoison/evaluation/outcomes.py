@@ -1,0 +1,96 @@
+"""From runs of our own to one outcome for each scenario and defense.
+
+A run is a plain dict: ``scenario``, ``scale``, ``seed``, ``defense``, ``took_hold``, and ``accuracy``,
+``tmr``, ``asr`` (shares, 0 to 1), ``false_positives``, ``false_negatives`` (counts), each of which may be
+None or absent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, TypeAlias
+
+from unpoison.errors import InputError
+
+Result: TypeAlias = Mapping[str, Any]
+
+SUCCESS = 1.0
+"""A defense succeeds with a targeted misclassification rate below this, in percent."""
+CONTROLS = ("oracle", "nothing")
+"""What defenses are compared with: trained on the clean samples alone, and on everything."""
+REQUIRED = ("scenario", "scale", "seed", "defense", "took_hold")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Medians over the runs of one scenario with one defense; rates in percent, None if not measured."""
+
+    defense: str
+    runs: int
+    took_hold: bool
+    """Whether the attack worked on an undefended network in more than half of the runs."""
+    accuracy: float | None
+    tmr: float | None
+    asr: float | None
+    false_positives: float | None
+    false_negatives: float | None
+
+    @property
+    def defended(self) -> bool:
+        """A success: an attack that took hold, a defense, and a TMR below 1%."""
+        below = self.tmr is not None and self.tmr < SUCCESS
+        return below and self.took_hold and self.defense not in CONTROLS
+
+
+def scale_of(results: Iterable[Result]) -> str | None:
+    """The one scale of the results; None without any."""
+    scales = sorted({str(result["scale"]) for result in results})
+    if len(scales) > 1:
+        raise InputError(
+            f"the results are of the scales {' and '.join(scales)}, which no table may mix; choose one"
+        )
+    return scales[0] if scales else None
+
+
+def outcomes(results: Iterable[Result]) -> dict[tuple[str, str], Outcome]:
+    """By scenario and defense, in the order of the results."""
+    runs: dict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
+    results = list(results)
+    for result in results:
+        _check(result)
+        group = runs[str(result["scenario"]), str(result["defense"])]
+        if result["seed"] in group:
+            raise InputError(
+                f"there are two results of {result['defense']!r} on {result['scenario']!r} with seed "
+                f"{result['seed']}; keep one of them"
+            )
+        group[result["seed"]] = result
+    scale_of(results)
+    return {place: _outcome(list(group.values())) for place, group in runs.items()}
+
+
+def _check(result: Result) -> None:
+    missing = [name for name in REQUIRED if result.get(name) is None]
+    if missing:
+        raise InputError(f"a result has no {missing[0]!r}; every result needs {', '.join(REQUIRED)}")
+
+
+def _outcome(runs: list[Result]) -> Outcome:
+    return Outcome(
+        defense=str(runs[0]["defense"]),
+        runs=len(runs),
+        took_hold=2 * sum(bool(run["took_hold"]) for run in runs) > len(runs),
+        accuracy=_median(runs, "accuracy", 100.0),
+        tmr=_median(runs, "tmr", 100.0),
+        asr=_median(runs, "asr", 100.0),
+        false_positives=_median(runs, "false_positives"),
+        false_negatives=_median(runs, "false_negatives"),
+    )
+
+
+def _median(runs: list[Result], name: str, unit: float = 1.0) -> float | None:
+    values = [float(run[name]) for run in runs if run.get(name) is not None]
+    return unit * median(values) if values else None

@@ -1,0 +1,106 @@
+"""How large an experiment is: the paper's size, or one for a laptop. Separate from what is attacked.
+
+Results of different scales are never in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unpoison.attacks.options import meant
+from unpoison.errors import InputError
+from unpoison.evaluation.scenarios import NETWORKS, PAPER_EPOCHS, Scenario
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a scale makes of a dataset: how much of it, what is trained on it, how it is defended."""
+
+    network: str
+    """Of the victim and of the defense."""
+    epochs: int
+    """Of the victim, where the paper has 100."""
+    limit: int | None = None
+    """Training samples, the same share of each class; None for all."""
+    image_size: int | None = None
+    """Side in pixels that images of different sizes are scaled to."""
+    preset: str = "auto"
+    """The settings of ISPL (:func:`unpoison.core.presets.settings_for`)."""
+    changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Single settings of ISPL that differ from the preset."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "limit", "image_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"The {name!r} parameter of Setup must be at least 1. Got {value} instead.")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A size for every dataset."""
+
+    name: str
+    setups: Mapping[str, Setup] = field(hash=False)
+    """By dataset."""
+    own_networks: bool
+    """Whether a scenario brings its network, or the scale has one for all."""
+
+    def setup_for(self, scenario: Scenario) -> Setup:
+        """What this scale makes of a scenario; more epochs where the paper has more.
+
+        >>> from unpoison.evaluation.scenarios import by_name
+        >>> LAPTOP.setup_for(by_name("gtsrb-watermark-1-2-eps10")).limit
+        16000
+        """
+        if scenario.dataset not in self.setups:
+            raise InputError(
+                f"the scale {self.name!r} has no setup for {scenario.dataset!r}, only for "
+                f"{', '.join(self.setups)}; choose another scenario or scale"
+            )
+        setup = self.setups[scenario.dataset]
+        return replace(
+            setup,
+            network=scenario.network if self.own_networks else setup.network,
+            epochs=max(1, round(setup.epochs * scenario.epochs / PAPER_EPOCHS)),
+            changes={**setup.changes, **scenario.defense},
+        )
+
+
+def scale_named(name: str) -> Scale:
+    """The scale of that name.
+
+    >>> scale_named("paper").name
+    'paper'
+    """
+    if name in SCALES:
+        return SCALES[name]
+    raise InputError(f"no scale is called {name!r}; {meant(name, SCALES)}the scales are: {', '.join(SCALES)}")
+
+
+PAPER = Scale(
+    "paper",
+    {
+        "cifar10": Setup(NETWORKS["cifar10"], PAPER_EPOCHS, preset="paper-cifar10"),
+        "gtsrb": Setup(NETWORKS["gtsrb"], PAPER_EPOCHS, preset="paper-gtsrb"),
+        # "the same defense hyperparameters as the main experiments for CIFAR-10"
+        "imagenette": Setup(NETWORKS["imagenette"], PAPER_EPOCHS, image_size=224, preset="paper-cifar10"),
+    },
+    own_networks=True,
+)
+"""All of the data, the paper's networks and epochs."""
+
+LAPTOP = Scale(
+    "laptop",
+    {
+        "cifar10": Setup("compact", 20, limit=10_000),
+        "gtsrb": Setup("compact", 12, limit=16_000),
+        "imagenette": Setup("compact", 30, limit=2_000, image_size=32),
+    },
+    own_networks=False,
+)
+"""Minutes on two cores. A first guess: not yet tuned to what makes attacks take hold."""
+
+SCALES: dict[str, Scale] = {scale.name: scale for scale in (PAPER, LAPTOP)}

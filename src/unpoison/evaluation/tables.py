@@ -1,0 +1,268 @@
+"""The paper's tables, recomputed from its numbers for each scenario, with our results beside them.
+
+Ours are of one scale, medians over the seeds (:mod:`unpoison.evaluation.outcomes`). A scenario whose attack
+did not take hold is shown, and not counted as defended; the paper counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean, stdev
+from typing import TypeAlias
+
+from unpoison.attacks.options import meant
+from unpoison.errors import InputError
+from unpoison.evaluation.outcomes import CONTROLS, Outcome, Result, outcomes, scale_of
+from unpoison.evaluation.published import (
+    DEFENSES,
+    SUMMARIZED,
+    TOTAL,
+    Count,
+    Measured,
+    Row,
+    counts,
+    read_grid,
+    read_rows,
+    read_sleeper_agent,
+)
+from unpoison.evaluation.published.counts import tally
+from unpoison.evaluation.scenarios import (
+    ABLATION_BASES,
+    ABLATION_SHARES,
+    ABLATION_TABLES,
+    SUMMARY,
+    ablation_name,
+    by_name,
+    of_table,
+)
+from unpoison.evaluation.table_layout import FORMATS, Entry, Format, Table
+
+__all__ = ["FORMATS", "TITLES", "Entry", "Format", "Table", "build"]
+
+_Ours: TypeAlias = dict[tuple[str, str], Outcome]
+"""By scenario and defense."""
+_Cells: TypeAlias = tuple[str | Entry, ...]
+
+SLEEPER = "cifar10-sleeper-agent"
+TITLES: dict[str, str] = {
+    SUMMARY: "Scenarios defended (TMR below 1%), of all",
+    "cifar10-dirty-label": "CIFAR-10, dirty-label, one to one (PreActResNet-18)",
+    "cifar10-all-to-one": "CIFAR-10, dirty-label, all to one (PreActResNet-18)",
+    "cifar10-all-to-all": "CIFAR-10, dirty-label, all to all (PreActResNet-18)",
+    "cifar10-watermark": "CIFAR-10, watermark (PreActResNet-18)",
+    "cifar10-clean-label": "CIFAR-10, clean-label (PreActResNet-18)",
+    "gtsrb-dirty-label": "GTSRB, dirty-label, one to one (ResNet-32)",
+    "gtsrb-watermark": "GTSRB, watermark (ResNet-32)",
+    SLEEPER: "CIFAR-10, Sleeper Agent (ResNet-32), mean and spread of 24 runs",
+    "imagenette-dirty-label": "Imagenette, dirty-label, one to one (ResNet-56)",
+    "cifar10-adaptive": "CIFAR-10, adaptive attacker (PreActResNet-18)",
+    "preactresnet18-200-epochs": "CIFAR-10, dirty-label, one to one (PreActResNet-18, 200 epochs)",
+    "resnet32-200-epochs": "CIFAR-10, dirty-label, one to one (ResNet-32, 200 epochs)",
+    "ablation-accuracy": "Clean accuracy by alpha (rows) and beta (columns), mean of three scenarios",
+    "ablation-tmr": "TMR by alpha (rows) and beta (columns), mean of three scenarios",
+}
+"""Every table of the paper, in its order."""
+
+PAPER, OURS = "paper", "ours"
+STARRED = "Highlighted: TMR below 1%."
+_METRICS = {"accuracy": "C", "tmr": "A", "false_positives": "FP", "false_negatives": "FN"}
+_HEADS = "C: clean accuracy. A: targeted misclassification rate (TMR). FP, FN: false positives and negatives."
+_AVERAGE = "average"
+_STRENGTHS = ("5", "10", "20", TOTAL)
+
+
+def build(name: str, results: Iterable[Result] = ()) -> Table:
+    """The table of that name: the paper's numbers alone, or with ours if results are given.
+
+    >>> build("summary").rows[3][-1]
+    '134 / 165'
+    """
+    if name not in TITLES:
+        raise InputError(
+            f"no table is called {name!r}; {meant(name, TITLES)}the tables are: {', '.join(TITLES)}"
+        )
+    results = list(results)
+    ours, scale = outcomes(results), scale_of(results)
+    for scenario, _ in ours:
+        by_name(scenario)  # refuses what is no scenario
+    in_table = {scenario.name for scenario in of_table(name)}
+    ours = {place: each for place, each in ours.items() if place[0] in in_table}
+    if name == SUMMARY:
+        return _summary(ours, scale)
+    if name == SLEEPER:
+        return _sleeper_agent(ours, scale)
+    if name in ABLATION_TABLES:
+        return _ablation(name, ours, scale)
+    return _per_scenario(name) if scale is None else _compared(name, ours, scale)
+
+
+def _summary(ours: _Ours, scale: str | None) -> Table:
+    """Four rows for each defense, that of the paper first and as it prints it."""
+    baselines = (name for name in DEFENSES if name not in ("oracle", "ispl"))
+    blocks = {f"{DEFENSES[name]} ({PAPER})": counts(name) for name in ("ispl", *baselines)}
+    if scale is not None:
+        blocks |= _our_counts(ours)
+    rows = [
+        (label, strength, *(str(block[strength, table]) for table in (*SUMMARIZED, TOTAL)))
+        for label, block in blocks.items()
+        for strength in _STRENGTHS
+    ]
+    notes = ["The paper counts a scenario as defended when its attack fails undefended (ND)."]
+    if scale is not None:
+        notes.append("Ours are out of those in which the attack took hold.")
+    return _table(
+        SUMMARY, ("defense", "epsilon", *SUMMARIZED, TOTAL), rows, notes, scale, every=len(_STRENGTHS)
+    )
+
+
+def _our_counts(ours: _Ours) -> dict[str, dict[tuple[str, str], Count]]:
+    """How many attacks took hold, and of those how many each defense held off."""
+    places = {each.name: (each.epsilon, each.tables[0]) for each in of_table(SUMMARY)}
+    held = {scenario: each.took_hold for (scenario, _), each in ours.items()}
+    blocks = {f"attack took hold ({OURS})": tally([(*places[name], did) for name, did in held.items()])}
+    for defense in _defenses(ours, without=CONTROLS):
+        blocks[f"{defense} ({OURS})"] = tally(
+            [
+                (*places[scenario], each.defended)
+                for (scenario, by), each in ours.items()
+                if by == defense and each.took_hold
+            ]
+        )
+    return blocks
+
+
+def _per_scenario(name: str) -> Table:
+    """The paper's table as it is: a row a scenario, the defenses side by side."""
+    rows = read_rows(name)
+    shown = [
+        (defense, metric)
+        for defense, cell in rows[0].cells.items()
+        for metric in _METRICS
+        if getattr(cell, metric) is not None
+    ]
+    heads = (f"{DEFENSES[by]} {_METRICS[metric]}" for by, metric in shown)
+    columns = (_case_heads(rows[0]), "epsilon", *heads)
+    body: list[_Cells] = [
+        (_case(row), str(row.epsilon), *(_entry(row.cells[by], metric) for by, metric in shown))
+        for row in rows
+    ]
+    return _table(name, columns, body, [_HEADS, STARRED], None, every=3)
+
+
+def _compared(name: str, ours: _Ours, scale: str) -> Table:
+    """A row for each scenario and defense: the paper's number and ours, metric by metric."""
+    rows = read_rows(name)
+    columns = [_case_heads(rows[0]), "epsilon", "defense"]
+    columns += [f"{head} {by}" for head in _METRICS.values() for by in (PAPER, OURS)]
+    body: list[_Cells] = []
+    for row in rows:
+        for defense in dict.fromkeys([*row.cells, *_defenses(ours)]):
+            theirs, own = row.cells.get(defense), ours.get((row.scenario, defense))
+            pairs = (_entry(each, metric) for metric in _METRICS for each in (theirs, own))
+            if theirs is not None or own is not None:
+                body.append((_case(row), str(row.epsilon), defense, *pairs, *_facts(own)))
+    notes = [_HEADS, f"{STARRED} Ours only where the attack took hold."]
+    return _table(name, (*columns, "ASR ours", "runs", "took hold"), body, notes, scale)
+
+
+def _ablation(name: str, ours: _Ours, scale: str | None) -> Table:
+    """Alpha by beta. Ours leaves out the scenarios in which the attack did not take hold."""
+    shares = [_share(k) for k in ABLATION_SHARES]
+    grids = {PAPER: {place: f"{value:.2f}" for place, value in read_grid(name).items()}}
+    if scale is not None:
+        grids[OURS] = _our_grid(name.removeprefix("ablation-"), ours)
+    rows = [
+        (alpha, by, *(grid.get((alpha, beta), "") for beta in (*shares, _AVERAGE)))
+        for alpha in (*shares, _AVERAGE)
+        for by, grid in grids.items()
+    ]
+    choice = "Ours: those of our three scenarios in which the attack took hold."
+    notes = [] if scale is None else [choice]
+    return _table(name, ("alpha", "by", *shares, _AVERAGE), rows, notes, scale)
+
+
+def _our_grid(metric: str, ours: _Ours) -> dict[tuple[str, str], str]:
+    """Means over the scenarios, and over whole rows and columns of these."""
+    means: dict[tuple[str, str], float] = {}
+    for alpha in ABLATION_SHARES:
+        for beta in ABLATION_SHARES:
+            runs = (ours.get((ablation_name(base, alpha, beta), "ispl")) for base in ABLATION_BASES)
+            values = [getattr(run, metric) for run in runs if run is not None and run.took_hold]
+            if values and None not in values:
+                means[_share(alpha), _share(beta)] = fmean(values)
+    shares = [_share(k) for k in ABLATION_SHARES]
+    lines = {(alpha, _AVERAGE): [(alpha, beta) for beta in shares] for alpha in shares}
+    lines |= {(_AVERAGE, beta): [(alpha, beta) for alpha in shares] for beta in shares}
+    for place, line in lines.items():
+        if all(each in means for each in line):
+            means[place] = fmean(means[each] for each in line)
+    return {place: f"{value:.2f}" for place, value in means.items()}
+
+
+def _sleeper_agent(ours: _Ours, scale: str | None) -> Table:
+    """Mean and spread of the attack success rate; ours are trained the defender's way."""
+    rows: list[_Cells] = [
+        (PAPER, row.training, row.defense, f"{row.asr:.1f} ({row.asr_spread:.1f})", row.accuracy, "")
+        for row in read_sleeper_agent()
+    ]
+    for defense in _defenses(ours):
+        runs = [each for (_, by), each in ours.items() if by == defense]
+        held = f"{sum(run.took_hold for run in runs)} / {len(runs)}"
+        spreads = (_spread([getattr(run, metric) for run in runs]) for metric in ("asr", "accuracy"))
+        rows.append((OURS, "defender", defense, *spreads, held))
+    columns = ("by", "training", "defense", "ASR", "accuracy", "took hold")
+    return _table(SLEEPER, columns, rows, ["In brackets: standard deviation."], scale)
+
+
+def _table(
+    name: str,
+    columns: Sequence[str],
+    rows: Sequence[_Cells],
+    notes: Sequence[str],
+    scale: str | None,
+    *,
+    every: int | None = None,
+) -> Table:
+    who = "the paper's numbers" if scale is None else f"the paper's numbers and ours at scale {scale}"
+    ends = range(every - 1, len(rows) - 1, every) if every else ()
+    return Table(f"{TITLES[name]}: {who}", tuple(columns), tuple(rows), tuple(notes), frozenset(ends))
+
+
+def _entry(cell: Measured | Outcome | None, metric: str) -> Entry:
+    value = None if cell is None else getattr(cell, metric)
+    if cell is None or value is None:
+        return Entry("")
+    success = cell.highlighted if isinstance(cell, Measured) else cell.defended
+    text = f"{value:.10g}" if metric.startswith("false") else f"{value:.1f}"
+    return Entry(text, highlighted=success and metric == "tmr")
+
+
+def _facts(own: Outcome | None) -> _Cells:
+    if own is None:
+        return ("", "", "")
+    return (_entry(own, "asr"), str(own.runs), "yes" if own.took_hold else "no")
+
+
+def _defenses(ours: _Ours, *, without: tuple[str, ...] = ()) -> list[str]:
+    """Those with results, the paper's first and in its order."""
+    found = dict.fromkeys(defense for _, defense in ours if defense not in without)
+    return [*(name for name in DEFENSES if name in found), *(name for name in found if name not in DEFENSES)]
+
+
+def _case_heads(row: Row) -> str:
+    return " / ".join(row.case)
+
+
+def _case(row: Row) -> str:
+    return " / ".join(row.case.values())
+
+
+def _share(k: int) -> str:
+    return "1" if k == 1 else f"1/{k}"
+
+
+def _spread(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return f"{known[0]:.1f}" if known else ""
+    return f"{fmean(known):.1f} ({stdev(known):.1f})"

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from unpoison.errors import InputError
+from unpoison.evaluation.published import PER_SCENARIO
+from unpoison.evaluation.scenarios import (
+    ABLATION_BASES,
+    ABLATION_SHARES,
+    ablation_name,
+    of_table,
+    tables,
+)
+from unpoison.evaluation.table_layout import FORMATS, Table
+from unpoison.evaluation.tables import TITLES, build
+
+
+def run(scenario: str, defense: str = "ispl", **values: Any) -> dict[str, Any]:
+    usual = {
+        "scenario": scenario,
+        "scale": "laptop",
+        "seed": 0,
+        "defense": defense,
+        "accuracy": 0.9,
+        "tmr": 0.002,
+        "asr": 0.004,
+        "false_positives": 10,
+        "false_negatives": 1,
+        "took_hold": True,
+    }
+    return usual | values
+
+
+def records(table: Table) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(table.csv())))
+
+
+def find(rows: Iterable[dict[str, str]], **values: str) -> dict[str, str]:
+    (found,) = (row for row in rows if all(row[name] == value for name, value in values.items()))
+    return found
+
+
+def test_there_is_a_builder_for_every_table() -> None:
+    assert set(TITLES) == set(tables())
+
+
+@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_table_in_every_form(name: str, form: Any) -> None:
+    alone = build(name).render(form)
+    beside = build(name, [run(scenario.name) for scenario in of_table(name)]).render(form)
+    assert alone != beside
+    assert form == "csv" or ("laptop" in beside and "laptop" not in alone)
+
+
+def test_the_summary_begins_as_the_paper_prints_it() -> None:
+    table = build("summary")
+    assert table.rows[:4] == (
+        ("ISPL+B (paper)", "5", "7 / 8", "4 / 4", "4 / 4", "6 / 8", "15 / 15", "6 / 8", "8 / 8", "50 / 55"),
+        ("ISPL+B (paper)", "10", "8 / 8", "4 / 4", "2 / 4", "5 / 8", "15 / 15", "6 / 8", "8 / 8", "48 / 55"),
+        ("ISPL+B (paper)", "20", "7 / 8", "4 / 4", "2 / 4", "1 / 8", "11 / 15", "5 / 8", "6 / 8", "36 / 55"),
+        (
+            "ISPL+B (paper)", "total", "22 / 24", "12 / 12", "8 / 12", "12 / 24", "41 / 45", "17 / 24",
+            "22 / 24", "134 / 165",
+        ),
+    )  # fmt: skip
+    totals = {row[0]: row[-1] for row in table.rows if row[1] == "total"}
+    assert totals == {
+        "ISPL+B (paper)": "134 / 165",
+        "ND (paper)": "31 / 165",
+        "SS (paper)": "1 / 24",
+        "AC (paper)": "5 / 24",
+        "ITLM (paper)": "4 / 24",
+    }
+
+
+def test_the_summary_counts_ours_only_where_the_attack_took_hold() -> None:
+    results = [
+        run("gtsrb-watermark-1-2-eps10"),
+        run("gtsrb-watermark-2-13-eps10", tmr=0.3),
+        run("gtsrb-watermark-0-2-eps10", took_hold=False),
+        run("gtsrb-watermark-0-2-eps10", "oracle", took_hold=False),
+        run("gtsrb-watermark-1-2-eps10", "oracle"),
+        run("cifar10-adaptive-0-2-eps5"),  # not of this table
+    ]
+    rows = records(build("summary", results))
+    held = find(rows, defense="attack took hold (ours)", epsilon="10")
+    ours = find(rows, defense="ispl (ours)", epsilon="10")
+    assert (held["gtsrb-watermark"], held["cifar10-watermark"], held["total"]) == ("2 / 3", "-", "2 / 3")
+    assert (ours["gtsrb-watermark"], ours["total"]) == ("1 / 2", "1 / 2")
+    assert not any(row["defense"] == "oracle (ours)" for row in rows)
+
+
+def test_a_published_row() -> None:
+    row = find(records(build("cifar10-dirty-label")), **{"source / target": "9 / 2", "epsilon": "5"})
+    assert (row["ITLM C"], row["ITLM A"], row["ITLM A highlighted"]) == ("92.7", "1.0", "true")
+    assert (row["SS A"], row["SS A highlighted"]) == ("14.5", "false")
+    assert (row["ISPL+B FP"], row["ISPL+B FN"]) == ("3625", "4")
+
+
+@pytest.mark.parametrize("name", PER_SCENARIO)
+def test_a_published_table_has_a_row_a_scenario(name: str) -> None:
+    assert len(build(name).rows) == len(of_table(name))
+
+
+def test_ours_beside_theirs() -> None:
+    name = "cifar10-watermark-0-2-eps10"
+    results = [
+        *(run(name, seed=seed, tmr=tmr) for seed, tmr in enumerate((0.9, 0.004, 0.0))),
+        run(name, "nothing", tmr=0.8, asr=0.85, false_positives=None),
+        run(name, "out-of-subset", tmr=0.0),
+        run("cifar10-watermark-0-2-eps20", took_hold=False, tmr=0.0),
+    ]
+    rows = [row for row in records(build("cifar10-watermark", results)) if row["source / target"] == "0 / 2"]
+    ispl = find(rows, epsilon="10", defense="ispl")
+    assert (ispl["A paper"], ispl["A paper highlighted"]) == ("4.4", "false")
+    assert (ispl["A ours"], ispl["A ours highlighted"], ispl["runs"]) == ("0.4", "true", "3")
+    assert (ispl["C paper"], ispl["C ours"], ispl["FN paper"], ispl["FN ours"]) == ("90.6", "90.0", "54", "1")
+    nothing = find(rows, epsilon="10", defense="nothing")
+    assert (nothing["A ours"], nothing["ASR ours"], nothing["FP ours"]) == ("80.0", "85.0", "")
+    other = find(rows, epsilon="10", defense="out-of-subset")
+    assert (other["A paper"], other["A ours"]) == ("", "0.0")
+    idle = find(rows, epsilon="20", defense="ispl")
+    assert (idle["A ours"], idle["A ours highlighted"], idle["took hold"]) == ("0.0", "false", "no")
+    assert find(rows, epsilon="10", defense="oracle")["A ours"] == ""
+    assert not [row for row in rows if row["epsilon"] == "5" and row["defense"] == "out-of-subset"]
+
+
+def test_the_ablation_averages_what_took_hold() -> None:
+    results = [
+        run(ablation_name(base, alpha, 8), accuracy=0.8 + 0.01 * i, took_hold=i < 2)
+        for i, base in enumerate(ABLATION_BASES)
+        for alpha in ABLATION_SHARES
+    ]
+    rows = records(build("ablation-accuracy", results))
+    paper, ours = find(rows, alpha="1/4", by="paper"), find(rows, alpha="1/4", by="ours")
+    assert (paper["1/8"], paper["average"]) == ("86.52", "88.80")
+    assert (ours["1/8"], ours["1"], ours["average"]) == ("80.50", "", "")
+    assert find(rows, alpha="average", by="ours")["1/8"] == "80.50"
+    assert [row["by"] for row in records(build("ablation-tmr"))] == ["paper"] * 6
+
+
+def test_sleeper_agent_gives_mean_and_spread() -> None:
+    names = [scenario.name for scenario in of_table("cifar10-sleeper-agent")]
+    results = [
+        run(names[0], asr=0.1),
+        run(names[1], asr=0.3, took_hold=False),
+        run(names[0], "nothing", asr=0.5),
+    ]
+    rows = records(build("cifar10-sleeper-agent", results))
+    assert find(rows, by="paper", training="attacker", defense="nothing")["ASR"] == "49.1 (38.3)"
+    ours = find(rows, by="ours", defense="ispl")
+    assert (ours["ASR"], ours["accuracy"], ours["took hold"]) == ("20.0 (14.1)", "90.0 (0.0)", "1 / 2")
+    assert find(rows, by="ours", defense="nothing")["ASR"] == "50.0"
+
+
+def test_scales_are_never_mixed() -> None:
+    names = [scenario.name for scenario in of_table("gtsrb-watermark")][:2]
+    with pytest.raises(InputError, match="which no table may mix"):
+        build("gtsrb-watermark", [run(names[0]), run(names[1], scale="paper")])
+
+
+def test_what_is_unknown_is_refused() -> None:
+    with pytest.raises(InputError, match="no table is called 'sumary'; did you mean summary"):
+        build("sumary")
+    with pytest.raises(InputError, match="no scenario is called 'cifar10-watermark-0-2-eps7'"):
+        build("summary", [run("cifar10-watermark-0-2-eps7")])
