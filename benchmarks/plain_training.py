@@ -1,7 +1,7 @@
 """Plain training of a network on a clean dataset: the accuracy it reaches, and the time that takes.
 
     python benchmarks/plain_training.py --dataset gtsrb|cifar10 [--network compact] [--epochs N] [--seed 0]
-                                        [--validate]
+                                        [--threads 2] [--validate]
 
 One-cycle schedule, crop (and flip where the dataset allows it), all cores; the test set is looked at once, at
 the end. ``--validate`` is for choosing: a fifth of the training set is held out and judged, whole tracks of
@@ -58,11 +58,12 @@ def main() -> None:
     parser.add_argument("--recipe", choices=RECIPES, default="fast")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--validate", action="store_true")
     options = parser.parse_args()
     present(options.dataset, options.data)
     train, test = (load_split(options.dataset, split) for split in ("train", "test"))
-    n, threads, epochs = len(train), os.cpu_count() or 1, options.epochs or EPOCHS[options.dataset]
+    n, threads, epochs = len(train), options.threads, options.epochs or EPOCHS[options.dataset]
     training = TrainingOptions(
         recipe=recipe_for(options.network, options.recipe), augmentation=train.augmentation, threads=threads
     )

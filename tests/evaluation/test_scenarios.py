@@ -42,8 +42,6 @@ COUNTS = {
     "ablation-accuracy": 75,
     "ablation-tmr": 75,
 }
-NOT_YET = ("offset",)
-"""Options that ``unpoison poison`` does not take so far: all-to-all there goes to the next class."""
 
 
 def test_every_table_has_its_scenarios() -> None:
@@ -73,7 +71,7 @@ def test_the_options_are_those_of_the_poison_command(scenario: Scenario) -> None
     names = CATALOG[scenario.dataset].class_names
     samples = Samples(np.zeros((len(names), 32, 32, 3), np.uint8), np.arange(len(names)), names)
     for seed in scenario.seeds:
-        options = {k: v for k, v in scenario.options_for(seed).items() if k not in NOT_YET}
+        options = scenario.options_for(seed)
         settings = resolve(scenario.attack, options, samples)
         assert {name: settings[name] for name in options} == options
     assert scenario.network in PAPER

@@ -8,9 +8,12 @@ import traceback
 import click
 
 from unpoison import __version__
+from unpoison.cli.attacks import attacks
+from unpoison.cli.bench import bench
 from unpoison.cli.clean import clean
 from unpoison.cli.data import data
 from unpoison.cli.demo import demo
+from unpoison.cli.poison import poison
 from unpoison.cli.text import shown
 from unpoison.cli.verify import verify
 from unpoison.errors import UnpoisonError
@@ -35,6 +38,9 @@ app.add_command(clean)
 app.add_command(verify)
 app.add_command(data)
 app.add_command(demo)
+app.add_command(poison)
+app.add_command(attacks)
+app.add_command(bench)
 
 
 def main() -> None:

@@ -1,0 +1,311 @@
+"""How each attack is made from the settings of the command line.
+
+The attacks are imported where they are made: listing them must cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.attacks.base import Attack, Samples
+from unpoison.errors import InputError
+from unpoison.seeds import Seeds
+
+if TYPE_CHECKING:
+    from unpoison.attacks.labels import Relabelling
+    from unpoison.attacks.overlays import Blend
+    from unpoison.attacks.reference import ReferenceOptions
+    from unpoison.attacks.triggers import Mark, Patch, Trigger
+
+ONE_TO_ONE, ALL_TO_ONE, ALL_TO_ALL = MODES = ("one-to-one", "all-to-one", "all-to-all")
+MARKS = ("random", "pixel", "pattern", "ell", "square", "corners")
+DRAWINGS = ("peace", "letter-a", "bullet-holes", "patch")
+USUAL_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What the source tells besides its samples, for the attacks that need it."""
+
+    columns: tuple[str, ...] = ()
+    """Names of the columns of rows."""
+    components: NDArray[np.int64] | None = None
+    """The defense's component of each clean sample."""
+    augmentation: str = "crop"
+    """How images are varied when a network is trained on them."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be made: an attack's settings, the samples it is for, and the seed for what is left open."""
+
+    settings: Mapping[str, Any]
+    samples: Samples
+    seed: int
+    extras: Extras = field(default_factory=Extras)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.settings[name]
+
+    def get(self, name: str) -> Any:
+        """A setting, or None where the attack has none of that name."""
+        return self.settings.get(name)
+
+
+def dirty_label(order: Order) -> Attack:
+    """Images with a mark, called another class; with covers where they are asked for."""
+    from unpoison.attacks.dirty_label import DirtyLabel
+
+    if order.get("official-seed") is not None:
+        return _official(order)
+    return DirtyLabel(_relabelling(order), order["epsilon"], _mark(order), cover=order.get("cover") or 0.0)
+
+
+def watermark(order: Order) -> Attack:
+    """Images with a drawing or a picture of the user's, called another class."""
+    from unpoison.attacks.dirty_label import DirtyLabel
+    from unpoison.attacks.triggers import Watermark
+
+    png, name, size = order["png"], order["trigger"], order["size"]
+    if png is None:
+        _refuse("the drawings, which have 8 pixels a side; it is for --png", size=size)
+        mark = Watermark.named(name or DRAWINGS[0], opacity=order["opacity"])
+    else:
+        _refuse("a --png, which is a mark itself", trigger=name)
+        mark = Watermark.from_png(png, size=8 if size is None else size, opacity=order["opacity"])
+    return DirtyLabel(_relabelling(order), order["epsilon"], mark)
+
+
+def adaptive(order: Order) -> Attack:
+    """A mark on a share of every component."""
+    from unpoison.attacks.adaptive import Adaptive
+
+    if order.extras.components is None:
+        raise InputError(
+            "the attack 'adaptive' needs the components that the defense finds on the clean data"
+        )
+    return Adaptive(_relabelling(order), order["epsilon"], _mark(order), order.extras.components)
+
+
+def blend(order: Order) -> Attack:
+    """A picture over the whole image."""
+    from unpoison.attacks.dirty_label import DirtyLabel
+
+    return DirtyLabel(_relabelling(order), order["epsilon"], _blend(order, order["opacity"]))
+
+
+def adaptive_blend(order: Order) -> Attack:
+    """Parts of a faint picture in training, with covers; the whole of it at test time."""
+    from unpoison.attacks.dirty_label import DirtyLabel
+    from unpoison.attacks.overlays import Pieces
+
+    weak, seeds = _blend(order, order["train-opacity"]), Seeds(order.seed).within("adaptive-blend")
+
+    def pieces(of: str) -> Pieces:
+        return Pieces(weak, seeds.integer(of), order["share"], order["grid"])
+
+    return DirtyLabel(
+        _relabelling(order, mode=ALL_TO_ONE),
+        order["epsilon"],
+        _blend(order, order["opacity"]),
+        cover=order["cover"],
+        train_mark=pieces("planted"),
+        cover_mark=pieces("covers") if order["cover"] else None,
+    )
+
+
+def signal(order: Order) -> Attack:
+    """A wave."""
+    from unpoison.attacks.dirty_label import DirtyLabel
+    from unpoison.attacks.overlays import Signal
+
+    mark = Signal(order["delta"], order["frequency"])
+    return DirtyLabel(_relabelling(order), order["epsilon"], mark)
+
+
+def warp(order: Order) -> Attack:
+    """A bend."""
+    from unpoison.attacks.dirty_label import DirtyLabel
+    from unpoison.attacks.overlays import Warp
+
+    mark = Warp(order.seed, order["strength"], order["grid"])
+    return DirtyLabel(_relabelling(order), order["epsilon"], mark)
+
+
+def clean_label(order: Order) -> Attack:
+    """Images made hard to recognize, with marked corners."""
+    from unpoison.attacks.clean_label import CleanLabel
+    from unpoison.attacks.triggers import Corners
+
+    return CleanLabel(
+        target=_needed(order, "target"),
+        epsilon=order["epsilon"],
+        perturbation=order["perturbation"],
+        bound=order["bound"],
+        steps=order["steps"],
+        reference=_reference(order),
+        tau=order["tau"],
+        gan_epochs=order["gan-epochs"],
+        arrays=order["arrays"],
+        patch=Corners(order["amplitude"]),
+    )
+
+
+def sleeper_agent(order: Order) -> Attack:
+    """Images that pull a network toward a backdoor whose trigger they do not show."""
+    from unpoison.attacks.sleeper_agent import ColorPatch, SleeperAgent
+
+    return SleeperAgent(
+        source=_needed(order, "source"),
+        target=_needed(order, "target"),
+        epsilon=order["epsilon"],
+        bound=order["bound"],
+        steps=order["steps"],
+        retrainings=order["retrainings"],
+        restarts=order["restarts"],
+        reference=_reference(order),
+        patch=ColorPatch(order["size"], order.seed, order["place"]),
+    )
+
+
+def label_noise(order: Order) -> Attack:
+    """Wrong labels."""
+    from unpoison.attacks.label_noise import LabelNoise
+
+    noise = order["noise"]
+    if order["source"] is None and order["target"] is None:
+        return LabelNoise(order["epsilon"], noise or "random")
+    if noise == "random":
+        raise InputError("--source and --target are for --noise class; leave them out, or change --noise")
+    pair = (_needed(order, "source"), _needed(order, "target"))
+    return LabelNoise(order["epsilon"], "class", pairs=(pair,))
+
+
+def rare_token(order: Order) -> Attack:
+    """A word in texts."""
+    from unpoison.attacks.text import RareToken
+
+    return RareToken(_relabelling(order), order["epsilon"], order["token"], order["position"])
+
+
+def fixed_values(order: Order) -> Attack:
+    """Values in columns."""
+    from unpoison.attacks.rows import FixedValues, fitting_values
+
+    columns, values = order["columns"], order["values"]
+    if columns is None:
+        if values is not None:
+            raise InputError("--values are for --columns; name the columns too")
+        columns = _some_columns(order)
+    if values is None:
+        exact = fitting_values(order.samples.features, columns)
+        values = tuple(float(f"{value:.12g}") for value in exact)  # 18.63, not 18.630000000000003
+    return FixedValues(_relabelling(order), order["epsilon"], columns, values)
+
+
+def _some_columns(order: Order) -> tuple[int, ...]:
+    width = order.samples.features.shape[1]
+    if not width:
+        raise InputError("the data have no columns of numbers; choose another attack")
+    stream = Seeds(order.seed).stream("fixed-values", "columns")
+    return tuple(sorted(stream.choice(width, size=min(USUAL_COLUMNS, width), replace=False).tolist()))
+
+
+def _relabelling(order: Order, *, mode: str | None = None) -> Relabelling:
+    from unpoison.attacks.labels import AllToAll, AllToOne, OneToOne
+
+    mode = mode or order.get("mode") or ONE_TO_ONE
+    takes = {ONE_TO_ONE: ("source", "target"), ALL_TO_ONE: ("target",), ALL_TO_ALL: ()}[mode]
+    for name in ("source", "target"):
+        if name not in takes and order.get(name) is not None:
+            raise InputError(f"--mode {mode} takes no --{name}; leave it out, or choose another --mode")
+    offset = order.get("offset")
+    if mode == ALL_TO_ALL:
+        return AllToAll(order.samples.n_classes, 1 if offset is None else offset)
+    _refuse(f"--mode {mode}; it is for {ALL_TO_ALL}", offset=offset)
+    if mode == ALL_TO_ONE:
+        return AllToOne(_needed(order, "target"))
+    return OneToOne(_needed(order, "source"), _needed(order, "target"))
+
+
+def _needed(order: Order, name: str) -> int:
+    if order[name] is None:
+        raise InputError(
+            f"this attack needs --{name}, a class by name or number; the classes are 0 to "
+            f"{order.samples.n_classes - 1}"
+        )
+    number: int = order[name]
+    return number
+
+
+def _official(order: Order) -> Attack:
+    from unpoison.attacks.official import OfficialDirtyLabel
+
+    drawn = {name: order[name] for name in ("trigger", "place", "color", "size")}
+    _refuse("--official-seed, which has a mark of its own", **drawn)
+    if order["mode"] != ONE_TO_ONE:
+        raise InputError(f"--official-seed is for --mode {ONE_TO_ONE}. Got {order['mode']!r}")
+    pair = (_needed(order, "source"), _needed(order, "target"))
+    return OfficialDirtyLabel(order["official-seed"], pair, order["epsilon"])
+
+
+def _mark(order: Order) -> Trigger:
+    """The mark that --trigger, --place, --color, --size and --opacity describe."""
+    from unpoison.attacks.triggers import Corners, Watermark
+
+    name, opacity = order["trigger"] or MARKS[0], order.get("opacity")
+    if name in DRAWINGS:
+        drawn = {option: order[option] for option in ("place", "color", "size")}
+        _refuse(f"the drawing {name!r}", **drawn)
+        return Watermark.named(name, opacity=0.8 if opacity is None else opacity)
+    _refuse(f"the mark {name!r}; it is for drawings", opacity=opacity)
+    if name == "corners":
+        _refuse("the mark 'corners'", place=order["place"], color=order["color"], size=order["size"])
+        return Corners()
+    return _spot(name, order)
+
+
+def _spot(name: str, order: Order) -> Mark | Patch:
+    from unpoison.attacks.triggers import random_mark, random_patch
+
+    height, width = order.samples.features.shape[1:3]
+    place, color, size = order["place"], order["color"], order["size"]
+    where = {} if place is None else {"row": place[0], "column": place[1]}
+    if name == "square":
+        patch = random_patch(order.seed, height, width, size=5 if size is None else size)
+        return replace(patch, **where, **({} if color is None else {"value": color}))
+    _refuse(f"the mark {name!r}; it is for square", size=size)
+    mark = random_mark(order.seed, height, width, shape=None if name == "random" else name)
+    return replace(mark, **where, **({} if color is None else {"color": color}))
+
+
+def _refuse(what: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name} does not go with {what}; leave it out")
+
+
+def _blend(order: Order, ratio: float) -> Blend:
+    from unpoison.attacks.overlays import Blend
+
+    side = {} if order["size"] is None else {"size": order["size"]}
+    if order["png"] is None:
+        return Blend.noise(order.seed, ratio=ratio, **side)
+    return Blend.from_png(order["png"], ratio=ratio, **side)
+
+
+def _reference(order: Order) -> ReferenceOptions:
+    from unpoison.attacks.reference import ReferenceOptions
+
+    return ReferenceOptions(
+        network=order["network"],
+        epochs=order["epochs"],
+        augmentation=order.extras.augmentation,
+        device=order["device"],
+        threads=order["threads"],
+    )
