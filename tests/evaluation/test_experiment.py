@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from unpoison.data.named.fetch import fetch
+from unpoison.errors import InputError
+from unpoison.evaluation import experiment, scales
+from unpoison.evaluation.bench import BenchTask
+from unpoison.evaluation.experiment import defense_for, run_task, set_up
+from unpoison.evaluation.poisoning import Attacked, PoisonOptions, attacked
+from unpoison.evaluation.scales import LAPTOP, Scale, Setup
+from unpoison.evaluation.scenarios import by_name
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "gtsrb_32.npz"
+SCENARIO = "gtsrb-watermark-1-2-eps20"
+TINY = Setup("compact", 1, limit=700, changes={"weak_epochs": 1, "weak_min_steps": 1, "min_steps": 1})
+
+
+@pytest.fixture(scope="module")
+def _gtsrb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    if not SHARED.exists():
+        pytest.skip(f"{SHARED} is not there")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNPOISON_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setitem(scales.SCALES, "tiny", Scale("tiny", {"gtsrb": TINY}, own_networks=False))
+        patch.setattr(experiment, "attacked", with_a_small_test_set)
+        fetch("gtsrb", source=SHARED)
+        yield
+
+
+def with_a_small_test_set(source: str, options: PoisonOptions) -> Attacked:
+    """Judging 12,630 images takes longer than all else here."""
+    found = attacked(source, options)
+    test = found.test
+    assert test is not None
+    some = np.arange(0, len(test), 20)
+    return replace(found, test=test.changed(test.features[some], test.labels[some]))
+
+
+def result_of(defense: str, tmp_path: Path) -> dict[str, Any]:
+    return run_task(BenchTask(SCENARIO, "tiny", defense, 0), work=tmp_path)
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_controls_measure_what_they_should(tmp_path: Path) -> None:
+    nothing, oracle = (result_of(name, tmp_path) for name in ("nothing", "oracle"))
+    assert nothing["planted"] > 0
+    assert (nothing["false_positives"], nothing["false_negatives"]) == (0, nothing["planted"])
+    assert (oracle["false_positives"], oracle["false_negatives"]) == (0, 0)
+    assert oracle["auc"] == 1.0
+    assert nothing["victim_cost"]["trained"] == 700
+    assert oracle["victim_cost"]["trained"] == 700 - oracle["planted"]
+    assert 0.02 < nothing["accuracy"] < 1.0
+    assert nothing["scenario"] == SCENARIO
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_the_same_task_gives_the_same_result(tmp_path: Path) -> None:
+    first, again = (result_of("spectral-signatures", tmp_path) for _ in range(2))
+    for result in (first, again):
+        for cost in ("defense_cost", "victim_cost"):
+            del result[cost]["seconds"]
+    assert first == again
+    assert first["true_positive_rate"] is not None
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_on_clean_data_nothing_is_planted(tmp_path: Path) -> None:
+    result = result_of("activation-clustering+clean", tmp_path)
+    assert result["planted"] == result["false_negatives"] == 0
+    assert result["false_positives"] > 0  # it always removes a cluster
+    assert result["true_positive_rate"] is None
+    assert result["auc"] is None
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_the_arena_holds_every_attacked_test_image() -> None:
+    arena = set_up(by_name(SCENARIO), TINY, seed=0)
+    assert len(arena.poisoned) == 700
+    assert (arena.exam.labels[arena.exam.attacked] == 1).all()
+    assert (arena.exam.goal == 2).all()
+    changed = (arena.clean.features != arena.poisoned.features).any(axis=(1, 2, 3))
+    assert (changed == arena.truth.planted).all()
+
+
+@pytest.mark.parametrize("name", list(experiment.DEFENSES))
+def test_every_defense_can_be_made(name: str) -> None:
+    scenario = by_name(SCENARIO)
+    planted = np.array([True, False, False])
+    defense = defense_for(name, scenario, LAPTOP.setup_for(scenario), planted)
+    assert hasattr(defense, "judge")
+
+
+def test_baselines_are_told_epsilon_and_trained_as_long_as_the_victim() -> None:
+    scenario, planted = by_name(SCENARIO), np.zeros(3, dtype=np.bool_)
+    setup = replace(LAPTOP.setup_for(scenario), epochs=10)
+    spectral: Any = defense_for("spectral-signatures", scenario, setup, planted)
+    assert (spectral.share, spectral.epochs) == (0.3, 10)
+    trimmed: Any = defense_for("trimmed-loss", scenario, setup, planted)
+    assert (trimmed.alpha, trimmed.first_epochs, trimmed.later_epochs) == (0.92, 8, 4)
+
+
+def test_an_unknown_defense() -> None:
+    scenario = by_name(SCENARIO)
+    with pytest.raises(InputError, match="no defense is called 'isplx'; did you mean ispl"):
+        defense_for("isplx", scenario, LAPTOP.setup_for(scenario), np.zeros(3, dtype=np.bool_))
