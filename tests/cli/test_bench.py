@@ -27,7 +27,7 @@ NASTY = "a\x1b[31m\u202e"
 def experiment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """In place of real experiments, which take minutes: numbers that follow from the task."""
     module: Any = ModuleType(EXPERIMENT)
-    module.DEFENSES = {"none": None, "ispl": None}
+    module.DEFENSES = {"nothing": None, "ispl": None}
     module.estimate_seconds = lambda _: 1800.0
     module.calls = []
 
@@ -35,8 +35,8 @@ def experiment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         module.calls.append(task)
         if task.scenario == OTHER:
             raise InputError(f"no data {NASTY}\nsecond line")
-        tmr = 0.9 if task.defense == "none" else 0.004
-        return {"took_hold": True, "accuracy": 0.95, "tmr": tmr, "asr": tmr, "false_positives": 12}
+        tmr = 0.9 if task.defense == "nothing" else 0.004
+        return {"accuracy": 0.95, "tmr": tmr, "asr": tmr, "false_positives": 12}
 
     module.run_task = run_task
     monkeypatch.setitem(sys.modules, EXPERIMENT, module)
@@ -93,10 +93,10 @@ def test_run_and_run_again(experiment: Any, tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out == f"done: 4, done before: 0, failed: 0; results in {out}\n"
     assert [(task.defense, task.seed) for task in experiment.calls] == [
-        ("none", 0), ("ispl", 0), ("none", 1), ("ispl", 1),
+        ("nothing", 0), ("ispl", 0), ("nothing", 1), ("ispl", 1),
     ]  # fmt: skip
     assert sorted(path.name for path in (out / "laptop" / SCENARIO).iterdir()) == [
-        "ispl-seed0.json", "ispl-seed1.json", "none-seed0.json", "none-seed1.json",
+        "ispl-seed0.json", "ispl-seed1.json", "nothing-seed0.json", "nothing-seed1.json",
     ]  # fmt: skip
     assert f'"command": "unpoison bench run --scenario {SCENARIO} ' in (
         out / "laptop" / SCENARIO / "ispl-seed0.json"
@@ -145,6 +145,8 @@ def test_estimate_runs_nothing(experiment: Any, tmp_path: Path) -> None:
     assert done.out == "495 tasks, 0 of them done, 495 to run\nabout 247.5 hours of work\n"
     two = call(*arguments, "--workers", "2").out
     assert two.endswith("about 247.5 hours of work: 123.8 hours on 2 workers\n")
+    assert call(*arguments, "--runner", "ray").out.endswith("divided by what the cluster runs at once\n")
+    assert call(*arguments, "--limit-tasks", "1").out.endswith("about 30 minutes of work\n")
     assert experiment.calls == []
     assert not out.exists()
 
@@ -248,13 +250,18 @@ def test_the_published_summary() -> None:
 
 def test_a_table_with_our_results(experiment: Any, tmp_path: Path) -> None:
     assert call("bench", "run", "--scenario", SCENARIO, "--out", tmp_path).code == 0
-    (tmp_path / "laptop" / SCENARIO / "none-seed0.json").write_text("{")
+    assert (
+        call("bench", "run", "--scenario", SCENARIO, "--defense", "ispl+clean", "--out", tmp_path).code == 0
+    )
+    (tmp_path / "laptop" / SCENARIO / "nothing-seed0.json").write_text("{")
     done = call("bench", "table", "gtsrb-watermark", "--out", tmp_path)
     assert done.code == 0
     assert "ours at scale laptop" in done.out
     assert "0.4*" in done.out
-    assert done.err.startswith("note: ")
-    assert done.err.count("\n") == 1
+    assert "ispl+clean" not in done.out
+    damaged, left_out = done.err.splitlines()
+    assert "nothing-seed0.json cannot be read" in damaged
+    assert left_out.startswith("note: 2 results are left out: add --defense nothing")
 
 
 @pytest.mark.parametrize(

@@ -395,8 +395,26 @@ def test_status_reads_no_results(store: Store, monkeypatch: pytest.MonkeyPatch) 
 def test_results_of_one_scale(store: Store) -> None:
     go(store, chosen=[*tasks(2), BenchTask(SCENARIO, "paper", "ispl", 0)])
     (store.folder / f"{tasks()[1].name}.json").write_text("{")
-    found, reading = results(store, scale="laptop")
+    found, notes = results(store, scale="laptop")
     assert [(row["scenario"], row["scale"], row["seed"], row["took_hold"]) for row in found] == [
         (SCENARIO, "laptop", 0, True)
     ]
-    assert len(reading.damaged) == 1
+    assert len(notes) == 1
+
+
+def test_whether_an_attack_took_hold_follows_from_the_undefended_victim(store: Store) -> None:
+    def measured(task: BenchTask, *, work: Path) -> dict[str, Any]:
+        return {"tmr": (0.2, 0.9, None)[task.seed] if task.defense == "nothing" else 0.0}
+
+    chosen = [BenchTask(SCENARIO, "laptop", by, seed) for by in ("nothing", "ispl") for seed in range(3)]
+    go(store, measured, chosen=[*chosen, BenchTask(SCENARIO, "laptop", "ispl", 7)])
+    found, notes = results(store, scale="laptop")
+    assert [(row["defense"], row["seed"], row["took_hold"]) for row in found] == [
+        ("ispl", 0, False),
+        ("ispl", 1, True),
+        ("nothing", 0, False),
+        ("nothing", 1, True),
+    ]
+    assert notes == (
+        "3 results are left out: add --defense nothing, which tells whether the attack takes hold",
+    )

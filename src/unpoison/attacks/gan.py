@@ -3,7 +3,7 @@
 Generator and discriminator learn against each other; an encoder learns the way back, from generated pairs of
 latent and image (whose latents are known) and from real images, which encoder and generator together must
 give back. It is made to be trained in minutes: what it gives back is blurry, far from the official images of
-Turner et al. (2018), and the blur alone makes images harder to recognize.
+Turner et al. (2018). The blur alone makes images harder to recognize, and is a mark of its own.
 """
 
 from __future__ import annotations

@@ -133,11 +133,13 @@ def status(out: Path) -> None:
 @click.option("--published", is_flag=True, help="The paper's numbers alone.")
 def table(name: str, out: Path | None, scale: str, form: Any, published: bool) -> None:
     """Print the table NAME of the paper, with the results in --out beside its numbers."""
+    from unpoison.evaluation.bench import ON_CLEAN
     from unpoison.evaluation.tables import build
 
     if published == (out is not None):
         raise click.UsageError("Give either --out, the folder with your results, or --published.")
     found = [] if out is None else _results(out, scale)
+    found = [result for result in found if not result["defense"].endswith(ON_CLEAN)]
     click.echo(_shown_lines(build(name, found).render(form)))
 
 
@@ -241,8 +243,8 @@ def _results(out: Path, scale: str) -> list[Any]:
     from unpoison.evaluation.store import Store
 
     scale_named(scale)
-    found, reading = results(Store(out), scale=scale)
-    _note(reading.damaged)
+    found, notes = results(Store(out), scale=scale)
+    _note(notes)
     if not found:
         raise InputError(
             f"{out} holds no results at scale {scale!r}; run: unpoison bench run --scale {scale} --out {out}"
@@ -251,13 +253,20 @@ def _results(out: Path, scale: str) -> list[Any]:
 
 
 def _tell_estimate(estimate: Estimate, given: dict[str, Any]) -> None:
-    hours, left = estimate.seconds / 3600, estimate.tasks - estimate.done
+    left = estimate.tasks - estimate.done
     click.echo(f"{estimate.tasks:,} tasks, {estimate.done:,} of them done, {left:,} to run")
+    work = f"about {_time(estimate.seconds)} of work"
     workers = given["workers"] or (1 if given["runner"] == "local" else None)
-    where = (
-        f"{hours / workers:,.1f} hours on {workers} workers" if workers else "divided by what runs at once"
-    )
-    click.echo(f"about {hours:,.1f} hours of work" + ("" if workers == 1 else f": {where}"))
+    if workers is None:
+        click.echo(f"{work}, divided by what the cluster runs at once")
+    elif workers == 1:
+        click.echo(work)
+    else:
+        click.echo(f"{work}: {_time(estimate.seconds / workers)} on {workers} workers")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 3600:,.1f} hours" if seconds >= 3600 else f"{seconds / 60:,.0f} minutes"
 
 
 def _tell_outcome(outcome: Outcome, out: Path, *, quiet: bool) -> None:

@@ -24,10 +24,16 @@ from unpoison.errors import InputError, MissingExtraError, UnpoisonError
 from unpoison.evaluation.outcomes import Result
 from unpoison.evaluation.scales import scale_named
 from unpoison.evaluation.scenarios import SUMMARY, Scenario, catalog
-from unpoison.evaluation.store import Reading, Record, Store, machine
+from unpoison.evaluation.store import Record, Store, machine
 from unpoison.events import Listener, Progress, ignore
 
 STAGE = "tasks"
+UNDEFENDED = "nothing"
+"""The defense that is none."""
+ON_CLEAN = "+clean"
+"""After the name of a defense: the same on the data before the attack."""
+TOOK_HOLD = 0.5
+"""An attack takes hold if it misleads an undefended victim more often than this."""
 TRACEBACK_LIMIT = 20_000
 """Characters of a traceback that are kept, its end: an error inside of a compiler can be a book."""
 
@@ -88,9 +94,10 @@ def defenses(names: Sequence[str] = ()) -> list[str]:
     """The defenses of these names; all there are if none is given."""
     known = list(_experiments().DEFENSES)
     for name in names:
-        if name not in known:
+        if name.removesuffix(ON_CLEAN) not in known:
             raise InputError(
-                f"no defense is called {name!r}; {meant(name, known)}the defenses are: {', '.join(known)}"
+                f"no defense is called {name!r}; {meant(name, known)}the defenses are: {', '.join(known)}, "
+                f"each also with {ON_CLEAN} after it for the same on clean data"
             )
     return list(dict.fromkeys(names)) or known
 
@@ -367,11 +374,26 @@ def status(store: Store) -> Status:
     return Status(total, dict(sorted(groups.items())), errors, failures.damaged, store.owner())
 
 
-def results(store: Store, *, scale: str) -> tuple[list[Result], Reading]:
-    """Results of one scale as :func:`unpoison.evaluation.tables.build` takes them, and how they read."""
+def results(store: Store, *, scale: str) -> tuple[list[Result], tuple[str, ...]]:
+    """Results of one scale as :func:`unpoison.evaluation.tables.build` takes them, and notes about others.
+
+    Whether an attack took hold follows from the undefended victim of the same scenario and seed, if a result
+    does not say. Where there is none it cannot be told, and the result is left out.
+    """
     names = (name for name in sorted(store.listing().done) if name.startswith(f"{scale}/"))
     reading = store.results(names)
-    return [{**record["result"], **record["task"]} for record in reading.records.values()], reading
+    rows = [{**record["result"], **record["task"]} for record in reading.records.values()]
+    undefended = {
+        (row["scenario"], row["seed"]): row["tmr"] > TOOK_HOLD
+        for row in rows
+        if row["defense"] == UNDEFENDED and row.get("tmr") is not None
+    }
+    found = [{"took_hold": undefended.get((row["scenario"], row["seed"])), **row} for row in rows]
+    known: list[Result] = [row for row in found if row["took_hold"] is not None]
+    if len(known) == len(found):
+        return known, reading.damaged
+    note = f"add --defense {UNDEFENDED}, which tells whether the attack takes hold"
+    return known, (*reading.damaged, f"{len(found) - len(known)} results are left out: {note}")
 
 
 def first_line(error: Mapping[str, Any]) -> str:
