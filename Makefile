@@ -14,7 +14,7 @@ demo: $(VENV)/.installed  ## Poison the digits data in the open, clean it, show 
 	@$(BIN)/unpoison demo --out demo-output
 
 test: lint  ## Lint, type-check, and run the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test-core: $(VENV)-core/.installed  ## Run the core's tests with only numpy and scikit-learn installed
 	PYTHONPATH=src $(VENV)-core/bin/python -m pytest tests/core -p no:cacheprovider
@@ -34,6 +34,7 @@ bench: $(VENV)/.developed  ## Measure: cost of the core, quality on digits and r
 	$(BIN)/python benchmarks/digits_quality.py
 	$(BIN)/python benchmarks/rows_and_text.py
 	$(BIN)/python benchmarks/training_rate.py
+	$(BIN)/python benchmarks/scheduler.py
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) $(VENV)-core demo-output dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -48,7 +49,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[torch,hub]'
+	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[torch,hub,ray]'
 	@touch $@
 
 $(VENV)-core/.installed: constraints.txt

@@ -40,10 +40,9 @@ class Trial:
 
 
 PAIR = {"source": 1, "target": 2}
+CATS = {"target": 3, "epsilon": 1.0}
 TRIALS = {
-    "dirty-label, pattern": Trial(
-        "gtsrb", 16_000, "dirty-label", {**PAIR, "epsilon": 0.2, "trigger": "pattern"}
-    ),
+    "dirty-label": Trial("gtsrb", 8_000, "dirty-label", {**PAIR, "epsilon": 0.2, "trigger": "square"}),
     "dirty-label, all-to-one": Trial(
         "gtsrb",
         8_000,
@@ -51,19 +50,19 @@ TRIALS = {
         {"mode": "all-to-one", "target": 2, "epsilon": 1.0, "trigger": "pattern"},
     ),
     "dirty-label, all-to-all": Trial(
-        "fashion-mnist", 8_000, "dirty-label", {"mode": "all-to-all", "epsilon": 0.2, "trigger": "pattern"}
+        "fashion-mnist", 5_000, "dirty-label", {"mode": "all-to-all", "epsilon": 0.2, "trigger": "pattern"}
     ),
-    "watermark": Trial("gtsrb", 16_000, "watermark", {**PAIR, "epsilon": 0.1, "trigger": "peace"}),
-    "clean-label, linf": Trial("cifar10", 10_000, "clean-label", {"target": 3, "perturbation": "linf"}, 20),
-    "clean-label, l2": Trial("cifar10", 10_000, "clean-label", {"target": 3, "perturbation": "l2"}, 20),
-    "clean-label, gan": Trial("cifar10", 10_000, "clean-label", {"target": 3, "perturbation": "gan"}, 20),
-    "sleeper-agent": Trial("cifar10", 5_000, "sleeper-agent", {"source": 1, "target": 3}, 20),
+    "watermark": Trial("gtsrb", 8_000, "watermark", {**PAIR, "epsilon": 0.2, "trigger": "peace"}),
+    "clean-label, linf": Trial("cifar10", 5_000, "clean-label", {**CATS, "perturbation": "linf"}, 20),
+    "clean-label, l2": Trial("cifar10", 5_000, "clean-label", {**CATS, "perturbation": "l2"}, 20),
+    "clean-label, gan": Trial("cifar10", 5_000, "clean-label", {**CATS, "perturbation": "gan"}, 20),
+    "sleeper-agent": Trial("cifar10", 5_000, "sleeper-agent", {"source": 1, "target": 3, "epsilon": 0.5}, 20),
     "adaptive": Trial("gtsrb", 8_000, "adaptive", {**PAIR, "epsilon": 0.2, "trigger": "peace"}),
-    "blend": Trial("gtsrb", 8_000, "blend", {**PAIR, "epsilon": 0.2}),
+    "blend": Trial("gtsrb", 8_000, "blend", {**PAIR, "epsilon": 0.2, "opacity": 0.2}),
     "signal": Trial("gtsrb", 8_000, "signal", {**PAIR, "epsilon": 0.2}),
     "warp": Trial("gtsrb", 8_000, "warp", {**PAIR, "epsilon": 0.2}),
     "cover": Trial("gtsrb", 8_000, "cover", {**PAIR, "epsilon": 0.2, "trigger": "peace"}),
-    "adaptive-blend": Trial("gtsrb", 8_000, "adaptive-blend", {"target": 2, "epsilon": 1.0}),
+    "adaptive-blend": Trial("gtsrb", 8_000, "adaptive-blend", {"target": 2, "epsilon": 1.0, "opacity": 0.2}),
 }
 
 

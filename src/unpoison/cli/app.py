@@ -29,8 +29,8 @@ INTERRUPTED = 130
 def app() -> None:
     """Find the part of a training set that was planted there, and get back a set that is safe to train on.
 
-    Exit codes: 0 fine, 1 findings (clean with --fail-above, verify, data check), 2 a usage or input error,
-    3 a fault in unpoison itself, 130 interrupted.
+    Exit codes: 0 fine, 1 findings (clean with --fail-above, verify, data check) or experiments that failed
+    (bench run), 2 a usage or input error, 3 a fault in unpoison itself, 130 interrupted.
     """
 
 
