@@ -157,6 +157,7 @@ class Compact(nn.Module):
             _EvenSides(regroup),
             nn.PixelUnshuffle(regroup),
             ConvNormRelu(shape[0] * regroup**2, 32),
+            Residual(ConvNormRelu(32, 32)),
         )
         self.stages = nn.Sequential(
             _Merge(32, 64),
