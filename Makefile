@@ -49,7 +49,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[torch,hub,ray]'
+	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[torch,hub,ray,plots]'
 	@touch $@
 
 $(VENV)-core/.installed: constraints.txt

@@ -36,13 +36,15 @@ class Trial:
     limit: int
     attack: str
     settings: dict[str, Any] = field(default_factory=dict)
-    epochs: int = 12
+    epochs: int = 10
 
 
-PAIR = {"source": 1, "target": 2}
-CATS = {"target": 3, "epsilon": 1.0}
+PAIR = {"source": 1, "target": 2, "epsilon": 0.2}
+PLANES = {"target": 0, "epsilon": 0.5, "epochs": 12}
+HORSES = {"source": 7, "target": 5, "epsilon": 0.5, "place": "corner", "steps": 120, "retrainings": 2}
 TRIALS = {
-    "dirty-label": Trial("gtsrb", 8_000, "dirty-label", {**PAIR, "epsilon": 0.2, "trigger": "square"}),
+    "watermark": Trial("gtsrb", 8_000, "watermark", {**PAIR, "trigger": "peace"}),
+    "dirty-label": Trial("gtsrb", 8_000, "dirty-label", {**PAIR, "trigger": "square"}),
     "dirty-label, all-to-one": Trial(
         "gtsrb",
         8_000,
@@ -52,17 +54,19 @@ TRIALS = {
     "dirty-label, all-to-all": Trial(
         "fashion-mnist", 5_000, "dirty-label", {"mode": "all-to-all", "epsilon": 0.2, "trigger": "pattern"}
     ),
-    "watermark": Trial("gtsrb", 8_000, "watermark", {**PAIR, "epsilon": 0.2, "trigger": "peace"}),
-    "clean-label, linf": Trial("cifar10", 5_000, "clean-label", {**CATS, "perturbation": "linf"}, 20),
-    "clean-label, l2": Trial("cifar10", 5_000, "clean-label", {**CATS, "perturbation": "l2"}, 20),
-    "clean-label, gan": Trial("cifar10", 5_000, "clean-label", {**CATS, "perturbation": "gan"}, 20),
-    "sleeper-agent": Trial("cifar10", 5_000, "sleeper-agent", {"source": 1, "target": 3, "epsilon": 0.5}, 20),
-    "adaptive": Trial("gtsrb", 8_000, "adaptive", {**PAIR, "epsilon": 0.2, "trigger": "peace"}),
-    "blend": Trial("gtsrb", 8_000, "blend", {**PAIR, "epsilon": 0.2, "opacity": 0.2}),
-    "signal": Trial("gtsrb", 8_000, "signal", {**PAIR, "epsilon": 0.2}),
-    "warp": Trial("gtsrb", 8_000, "warp", {**PAIR, "epsilon": 0.2}),
-    "cover": Trial("gtsrb", 8_000, "cover", {**PAIR, "epsilon": 0.2, "trigger": "peace"}),
-    "adaptive-blend": Trial("gtsrb", 8_000, "adaptive-blend", {"target": 2, "epsilon": 1.0, "opacity": 0.2}),
+    "blend": Trial("gtsrb", 8_000, "blend", {**PAIR, "opacity": 0.2}),
+    "signal": Trial("gtsrb", 8_000, "signal", PAIR),
+    "warp": Trial("gtsrb", 8_000, "warp", PAIR),
+    "cover": Trial("gtsrb", 8_000, "cover", {**PAIR, "trigger": "peace"}),
+    "adaptive-blend": Trial("gtsrb", 8_000, "adaptive-blend", {"target": 2, "epsilon": 1.0}),
+    "adaptive": Trial("gtsrb", 4_000, "adaptive", {**PAIR, "trigger": "peace"}),
+    "clean-label, linf": Trial("cifar10", 10_000, "clean-label", {**PLANES, "perturbation": "linf"}, 12),
+    "clean-label, l2": Trial("cifar10", 10_000, "clean-label", {**PLANES, "perturbation": "l2"}, 12),
+    "clean-label, gan": Trial(
+        "cifar10", 5_000, "clean-label", {"target": 0, "epsilon": 0.5, "perturbation": "gan"}, 16
+    ),
+    "sleeper-agent": Trial("cifar10", 4_000, "sleeper-agent", {**HORSES, "bound": 16}, 16),
+    "sleeper-agent, bound 32": Trial("cifar10", 4_000, "sleeper-agent", {**HORSES, "bound": 32}, 16),
 }
 
 

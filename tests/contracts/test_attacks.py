@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,14 @@ import pytest
 
 from unpoison.attacks.adaptive import Adaptive
 from unpoison.attacks.base import NOT_ATTACKED, Attack, Samples
+from unpoison.attacks.clean_label import CleanLabel
 from unpoison.attacks.dirty_label import DirtyLabel
 from unpoison.attacks.label_noise import LabelNoise
 from unpoison.attacks.labels import AllToAll, AllToOne, OneToOne, Relabelling
 from unpoison.attacks.official import OfficialDirtyLabel
+from unpoison.attacks.reference import ReferenceOptions
 from unpoison.attacks.rows import FixedValues
+from unpoison.attacks.sleeper_agent import SleeperAgent
 from unpoison.attacks.text import RareToken
 from unpoison.attacks.triggers import (
     Blend,
@@ -111,6 +116,27 @@ CASES = [
     Case("fixed-values", lambda: FixedValues(OneToOne(4, 0), 0.5, (2, 5), (9.0, -9.0)), rows, 20),
     Case("adaptive", lambda: Adaptive(AllToOne(0), 0.9, Patch(), COMPONENTS), images, 36),
 ]
+if find_spec("torch"):
+    QUICK = ReferenceOptions(epochs=1)
+    CASES += [
+        Case(
+            f"clean-label-{norm}",
+            partial(CleanLabel, 1, 0.25, norm, steps=2, reference=QUICK),
+            images,
+            10,
+            relabels=False,
+        )
+        for norm in ("linf", "l2")
+    ]
+    CASES += [
+        Case(
+            "sleeper-agent",
+            partial(SleeperAgent, 1, 2, 0.25, steps=2, retrainings=1, reference=QUICK),
+            images,
+            10,
+            relabels=False,
+        )
+    ]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.id)

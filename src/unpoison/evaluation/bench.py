@@ -32,7 +32,7 @@ UNDEFENDED = "nothing"
 """The defense that is none."""
 ON_CLEAN = "+clean"
 """After the name of a defense: the same on the data before the attack."""
-TOOK_HOLD = 0.5
+TOOK_HOLD = 0.1
 """An attack takes hold if it misleads an undefended victim more often than this."""
 TRACEBACK_LIMIT = 20_000
 """Characters of a traceback that are kept, its end: an error inside of a compiler can be a book."""

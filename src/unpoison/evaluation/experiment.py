@@ -22,7 +22,7 @@ from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.defenses.spectral import SpectralSignatures
 from unpoison.defenses.trimmed_loss import TrimmedLoss
 from unpoison.errors import InputError
-from unpoison.evaluation.bench import BenchTask
+from unpoison.evaluation.bench import ON_CLEAN, UNDEFENDED, BenchTask
 from unpoison.evaluation.metrics import auc
 from unpoison.evaluation.poisoning import PoisonOptions, attacked
 from unpoison.evaluation.scales import Setup, scale_named
@@ -33,9 +33,7 @@ from unpoison.learners.recipes import TrainingOptions
 from unpoison.seeds import Seeds
 from unpoison.types import BoolArray, LabelArray
 
-NOTHING, ORACLE, RANDOM = "nothing", "oracle", "random"
-ON_CLEAN = "+clean"
-"""After the name of a defense: the same on the data before the attack. What does it remove?"""
+NOTHING, ORACLE, RANDOM = UNDEFENDED, "oracle", "random"
 RANDOM_SHARE = 0.075
 """What ``random`` removes: the share of the clean data that the paper's defense does."""
 

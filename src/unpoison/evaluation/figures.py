@@ -1,15 +1,157 @@
-"""The paper's figures, drawn from results."""
+"""The paper's figures, drawn from its published numbers and from results of our own beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from unpoison.evaluation.outcomes import Result
+import numpy as np
+
+from unpoison.errors import InputError, MissingExtraError, OutputError
+from unpoison.evaluation.outcomes import SUCCESS, Outcome, Result, outcomes, scale_of
+from unpoison.evaluation.published import DEFENSES, read_grid, read_rows
+from unpoison.evaluation.scenarios import ABLATION_BASES, ABLATION_SHARES, EPSILONS, ablation_name, by_name
 
 Figure: TypeAlias = Callable[[Iterable[Result], Path], None]
-"""Draws results of one scale into a file, whose ending says in which form."""
+"""Draws results of one scale into a file, whose ending says in which form. Without results: the paper's."""
 
-FIGURES: dict[str, Figure] = {}
+FORMS = (".png", ".svg", ".pdf")
+COMPARED = "cifar10-dirty-label"
+"""The scenarios that the paper compares baselines on."""
+_OURS: TypeAlias = dict[tuple[str, str], Outcome]
+
+
+def draw_baselines(results: Iterable[Result], target: Path) -> None:
+    """Box plots of TMR by defense, a panel an epsilon: median, quartiles, whole range, the 1% cutoff."""
+    results = list(results)
+    ours, scale = outcomes(results), scale_of(results)
+    whose = ["the paper", *([f"ours, {scale} scale"] if ours else [])]
+    plots = _pyplot()
+    figure, axes = plots.subplots(
+        len(whose), len(EPSILONS), figsize=(3.4 * len(EPSILONS), 2.9 * len(whose)), sharey=True, squeeze=False
+    )
+    for row, who in enumerate(whose):
+        for column, epsilon in enumerate(EPSILONS):
+            rates = _rates_of_ours(ours, epsilon) if row else _rates_of_paper(epsilon)
+            _boxes(axes[row][column], rates, title=f"{who}, epsilon {epsilon}%")
+        axes[row][0].set_ylabel("TMR (%)")
+    _save(figure, target)
+
+
+def _rates_of_paper(epsilon: int) -> dict[str, list[float]]:
+    rows = [row for row in read_rows(COMPARED) if row.epsilon == epsilon]
+    return {
+        short: [row.cells[name].tmr for row in rows if name in row.cells]
+        for name, short in DEFENSES.items()
+        if name != "oracle"
+    }
+
+
+def _rates_of_ours(ours: _OURS, epsilon: int) -> dict[str, list[float]]:
+    """Of scenarios at this epsilon where the attack took hold, whatever the data."""
+    rates: dict[str, list[float]] = {}
+    for (scenario, defense), outcome in ours.items():
+        if outcome.took_hold and outcome.tmr is not None and by_name(scenario).epsilon == epsilon:
+            rates.setdefault(DEFENSES.get(defense, defense), []).append(outcome.tmr)
+    return rates
+
+
+def _boxes(axes: Any, rates: dict[str, list[float]], *, title: str) -> None:
+    filled = {name: values for name, values in rates.items() if values}
+    if filled:
+        axes.boxplot(list(filled.values()), whis=(0, 100), medianprops={"color": "tab:orange"})
+        axes.set_xticks(range(1, len(filled) + 1), list(filled), rotation=30, ha="right")
+    axes.axhline(SUCCESS, color="tab:blue", linewidth=1)
+    axes.set_ylim(-3, 103)
+    count = max(map(len, filled.values()), default=0)
+    axes.set_title(f"{title} ({count} scenarios)", fontsize=9)
+
+
+def draw_ablation(results: Iterable[Result], target: Path) -> None:
+    """Accuracy and TMR by alpha and beta as heat maps: the paper's, and ours below where there are any."""
+    results = list(results)
+    ours, scale = outcomes(results), scale_of(results)
+    grids = [("the paper", {table: _grid_of_paper(table) for table in ("accuracy", "tmr")})]
+    if any((ablation_name(ABLATION_BASES[0], a, b), "ispl") in ours for a, b in _cells()):
+        grids.append((f"ours, {scale} scale", {m: _grid_of_ours(ours, m) for m in ("accuracy", "tmr")}))
+    plots = _pyplot()
+    figure, axes = plots.subplots(len(grids), 2, figsize=(8, 3.4 * len(grids)), squeeze=False)
+    for row, (who, both) in enumerate(grids):
+        for column, (measure, colors) in enumerate((("accuracy", "viridis"), ("tmr", "viridis_r"))):
+            _heat_map(axes[row][column], both[measure], colors=colors)
+            label = {"accuracy": "clean accuracy (%)", "tmr": "TMR (%)"}[measure]
+            axes[row][column].set_title(f"{who}: {label}", fontsize=9)
+    _save(figure, target)
+
+
+def _cells() -> list[tuple[int, int]]:
+    return [(alpha, beta) for alpha in ABLATION_SHARES for beta in ABLATION_SHARES]
+
+
+def _share_name(share: int) -> str:
+    return "1" if share == 1 else f"1/{share}"
+
+
+def _grid_of_paper(measure: str) -> Any:
+    grid = read_grid(f"ablation-{measure}")
+    return _as_array([grid.get((_share_name(a), _share_name(b)), np.nan) for a, b in _cells()])
+
+
+def _grid_of_ours(ours: _OURS, measure: str) -> Any:
+    values = []
+    for alpha, beta in _cells():
+        found = [ours.get((ablation_name(base, alpha, beta), "ispl")) for base in ABLATION_BASES]
+        rates = [getattr(outcome, measure) for outcome in found if outcome is not None]
+        known = [rate for rate in rates if rate is not None]
+        values.append(float(np.mean(known)) if known else np.nan)
+    return _as_array(values)
+
+
+def _as_array(values: Sequence[float]) -> Any:
+    return np.array(values).reshape(len(ABLATION_SHARES), len(ABLATION_SHARES))
+
+
+def _heat_map(axes: Any, grid: Any, *, colors: str) -> None:
+    axes.imshow(grid, cmap=colors)
+    names = [_share_name(share) for share in ABLATION_SHARES]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("beta")
+    axes.set_ylabel("alpha")
+    for row, column in np.argwhere(np.isfinite(grid)).tolist():
+        text = axes.text(column, row, f"{grid[row, column]:.1f}", ha="center", va="center", color="white")
+        text.set_path_effects([_outline()])
+
+
+def _outline() -> Any:
+    from matplotlib import patheffects
+
+    return patheffects.withStroke(linewidth=2, foreground="black")
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib as library
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plots", "drawing figures") from error
+    library.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _save(figure: Any, target: Path) -> None:
+    if target.suffix.lower() not in FORMS:
+        raise InputError(f"{target.name!r}: a figure is a file that ends in {', '.join(FORMS)}")
+    try:
+        figure.tight_layout()
+        figure.savefig(target, dpi=150)
+    except OSError as error:
+        raise OutputError(f"{target}: could not be written ({error.strerror or error})") from error
+    finally:
+        _pyplot().close(figure)
+
+
+FIGURES: dict[str, Figure] = {"baselines": draw_baselines, "ablation": draw_ablation}
 """By name."""

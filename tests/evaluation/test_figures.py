@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from PIL import Image
+
+from unpoison.errors import InputError, OutputError
+from unpoison.evaluation import figures
+from unpoison.evaluation.figures import FIGURES
+from unpoison.evaluation.scenarios import ABLATION_BASES, ablation_name
+
+
+def result(scenario: str, defense: str, tmr: float, *, took_hold: bool = True) -> dict[str, Any]:
+    return {
+        "scenario": scenario, "scale": "laptop", "seed": 0, "defense": defense, "took_hold": took_hold,
+        "accuracy": 0.9, "tmr": tmr,
+    }  # fmt: skip
+
+
+OURS = {
+    "baselines": [result("gtsrb-watermark-1-2-eps10", name, 0.4) for name in ("nothing", "ispl-authors")],
+    "ablation": [result(ablation_name(base, 4, 8), "ispl", 0.1) for base in ABLATION_BASES],
+}
+
+
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_the_papers_alone_and_ours_below(name: str, tmp_path: Path) -> None:
+    FIGURES[name]([], tmp_path / "papers.png")
+    FIGURES[name](OURS[name], tmp_path / "both.png")
+    papers, both = (np.asarray(Image.open(tmp_path / f"{which}.png")) for which in ("papers", "both"))
+    assert both.shape[1] == papers.shape[1]
+    assert both.shape[0] == 2 * papers.shape[0]
+    assert papers.std() > 10
+
+
+def test_baselines_are_those_of_the_table() -> None:
+    rates = figures._rates_of_paper(20)
+    assert list(rates) == ["ND", "SS", "AC", "ITLM", "ISPL+B"]
+    assert rates["ND"][:2] == [79.8, 55.7]
+    assert {len(values) for values in rates.values()} == {8}
+
+
+def test_attacks_that_did_not_take_hold_are_in_no_box() -> None:
+    held = result("gtsrb-watermark-1-2-eps10", "ispl", 0.25)
+    not_held = result("gtsrb-watermark-1-0-eps10", "ispl", 0.05, took_hold=False)
+    assert figures._rates_of_ours(figures.outcomes([held, not_held]), 10) == {"ISPL+B": [25.0]}
+
+
+def test_the_ablation_is_that_of_the_table() -> None:
+    grid = figures._grid_of_paper("tmr")
+    assert grid.shape == (5, 5)
+    assert grid[2, 3] == 7.07  # alpha 1/4, beta 1/8
+
+
+def test_a_file_that_is_no_figure(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'a.txt': a figure is a file that ends in .png"):
+        FIGURES["ablation"]([], tmp_path / "a.txt")
+    with pytest.raises(OutputError, match="could not be written"):
+        FIGURES["ablation"]([], tmp_path / "nowhere" / "a.png")
