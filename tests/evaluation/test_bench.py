@@ -404,7 +404,7 @@ def test_results_of_one_scale(store: Store) -> None:
 
 def test_whether_an_attack_took_hold_follows_from_the_undefended_victim(store: Store) -> None:
     def measured(task: BenchTask, *, work: Path) -> dict[str, Any]:
-        return {"tmr": (0.2, 0.9, None)[task.seed] if task.defense == "nothing" else 0.0}
+        return {"tmr": (0.05, 0.9, None)[task.seed] if task.defense == "nothing" else 0.0}
 
     chosen = [BenchTask(SCENARIO, "laptop", by, seed) for by in ("nothing", "ispl") for seed in range(3)]
     go(store, measured, chosen=[*chosen, BenchTask(SCENARIO, "laptop", "ispl", 7)])

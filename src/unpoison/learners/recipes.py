@@ -85,7 +85,7 @@ PAPER: dict[str, Recipe] = {
 FAST = Recipe(0.1, weight_decay=5e-4, schedule="one-cycle", continued_rate=0.05, nesterov=True)
 """One cycle over few epochs; a rate that networks of any make stand."""
 
-COMPACT = Recipe(0.3, weight_decay=1e-3, schedule="one-cycle", continued_rate=0.05, nesterov=True)
+COMPACT = Recipe(0.3, weight_decay=5e-4, schedule="one-cycle", continued_rate=0.05, nesterov=True)
 """``fast`` for ``compact``, whose normalisation stands a higher rate, and needs fewer epochs with it."""
 
 RECIPES = ("fast", "paper")
