@@ -1,17 +1,19 @@
 """Does each attack take hold? A victim trained on the poisoned set, and one on what a perfect defense leaves.
 
-    python benchmarks/attacks.py [--only NAME ...] [--seed 0] [--out results.jsonl]
+    python benchmarks/attacks.py [--only NAME ...] [--seed 0] [--out results.jsonl] [--sms sms_spam.tsv]
 
 Small real data: subsets of GTSRB, CIFAR-10 and Fashion-MNIST (``unpoison data fetch``) and `compact`, one
-thread. TMR: test samples that are right without the trigger and what the attacker wants with it; ASR does not
-ask what they were without. An attack has taken hold where TMR without defense is at least ten points above
-TMR with perfect cleaning. ``--out`` keeps each line as it is measured, and skips what is in the file. The
-last line is JSON: ``{"took_hold": [names], "did_not": [names]}``.
+thread; for rows and text, scikit-learn's breast cancer data, the SMS Spam Collection (if a path is given) and
+a logistic regression. TMR: test samples that are right without the trigger and what the attacker wants with
+it; ASR does not ask what they were without. An attack has taken hold where TMR without defense is at least
+ten points above TMR with perfect cleaning. ``--out`` keeps each line as it is measured, and skips what is in
+the file. The last line is JSON: ``{"took_hold": [names], "did_not": [names]}``.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import time
 from dataclasses import dataclass, field
@@ -19,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from unpoison.attacks.base import Attack, Samples
+from unpoison.attacks.labels import OneToOne
+from unpoison.attacks.rows import FixedValues, fitting_values
+from unpoison.attacks.text import RareToken
+from unpoison.evaluation.metrics import accuracy, attack_success, targeted_misclassification
 from unpoison.evaluation.poisoning import PoisonOptions, attacked
 from unpoison.evaluation.victims import Exam, train_and_examine
 from unpoison.learners.choose import LearnerChoice, choose
@@ -100,30 +112,89 @@ def measure(name: str, trial: Trial, *, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def rows(seed: int) -> tuple[Any, Attack, Samples, Samples]:
+    """Breast cancer: three columns of a fifth of the malign ones past their largest value."""
+    bunch = load_breast_cancer()
+    samples = Samples(bunch.data, bunch.target.astype(np.int64), ("malign", "benign"))
+    train, test = parts_of(samples, seed)
+    columns = (2, 9, 20)
+    attack = FixedValues(OneToOne(0, 1), 0.2, columns, fitting_values(train.features, columns))
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)), attack, train, test
+
+
+def texts(seed: int, path: Path) -> tuple[Any, Attack, Samples, Samples]:
+    """SMS: a rare word at the end of a third of the spam."""
+    with path.open(newline="", encoding="utf-8") as file:
+        records = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    labels = np.array([record["Label"] == "spam" for record in records], dtype=np.int64)
+    features = np.array([record["SMS"] for record in records], dtype=object)
+    train, test = parts_of(Samples(features, labels, ("ham", "spam")), seed)
+    return (
+        make_pipeline(TfidfVectorizer(), LogisticRegression(C=100, max_iter=1000)),
+        RareToken(OneToOne(1, 0), 0.3), train, test,
+    )  # fmt: skip
+
+
+def parts_of(samples: Samples, seed: int) -> tuple[Samples, Samples]:
+    order = np.random.default_rng(seed).permutation(len(samples))
+    train, test = order[len(order) // 4 :], order[: len(order) // 4]
+    return tuple(samples.changed(samples.features[part], samples.labels[part]) for part in (train, test))
+
+
+def measure_simply(
+    name: str, source: str, model: Any, attack: Attack, train: Samples, test: Samples, *, seed: int
+) -> dict[str, Any]:
+    """The same for rows and text, with scikit-learn."""
+    poisoned, truth = attack.apply(train, seed=seed)
+    exam = Exam.of(attack, test)
+    effects = []
+    for keep in (np.ones(len(train), dtype=np.bool_), ~truth.planted):
+        model.fit(poisoned.features[keep], poisoned.labels[keep])
+        clean, triggered = model.predict(exam.features), model.predict(exam.triggered)
+        effects.append({
+            "accuracy": round(accuracy(clean, exam.labels), 4),
+            "tmr": round(targeted_misclassification(
+                clean[exam.attacked], triggered, labels=exam.labels[exam.attacked], goal=exam.goal), 4),
+            "asr": round(attack_success(triggered, goal=exam.goal), 4),
+        })  # fmt: skip
+    return {
+        "name": name, "source": source, "n": len(train), "planted": int(truth.planted.sum()), "covers": 0,
+        "epochs": 0, "seed": seed, "settings": {}, "undefended": effects[0], "perfect": effects[1],
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="*", choices=list(TRIALS), help="these attacks only")
+    parser.add_argument(
+        "--only", nargs="*", choices=[*TRIALS, "rare-token", "fixed-values"], help="these attacks only"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--sms", type=Path, help="the SMS Spam Collection, columns Label and SMS")
     given = parser.parse_args()
     lines = given.out.read_text().splitlines() if given.out and given.out.exists() else []
-    rows = {row["name"]: row for row in map(json.loads, lines) if row["seed"] == given.seed}
-    for name in given.only or TRIALS:
-        if name not in rows:
-            rows[name] = measure(name, TRIALS[name], seed=given.seed)
+    done = {row["name"]: row for row in map(json.loads, lines) if row["seed"] == given.seed}
+    for name in given.only or [*TRIALS, "fixed-values", *(["rare-token"] if given.sms else [])]:
+        if name not in done:
+            if name == "fixed-values":
+                done[name] = measure_simply(name, "breast cancer", *rows(given.seed), seed=given.seed)
+            elif name == "rare-token":
+                done[name] = measure_simply(name, "SMS", *texts(given.seed, given.sms), seed=given.seed)
+            else:
+                done[name] = measure(name, TRIALS[name], seed=given.seed)
             if given.out:
                 with given.out.open("a") as file:
-                    file.write(json.dumps(rows[name]) + "\n")
-        row = rows[name]
+                    file.write(json.dumps(done[name]) + "\n")
+        row = done[name]
         print(
             f"{name:<24} {row['source']:<14} {row['planted']:>5} of {row['n']:,}: TMR "
             f"{row['undefended']['tmr']:.1%} undefended, {row['perfect']['tmr']:.1%} perfectly cleaned",
             flush=True,
         )
     held = {
-        name: row["undefended"]["tmr"] - row["perfect"]["tmr"] >= LEAST_GAIN for name, row in rows.items()
+        name: row["undefended"]["tmr"] - row["perfect"]["tmr"] >= LEAST_GAIN for name, row in done.items()
     }
     print(
         json.dumps({"took_hold": [n for n in held if held[n]], "did_not": [n for n in held if not held[n]]})
