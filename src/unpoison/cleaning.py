@@ -83,15 +83,17 @@ def clean(
     listener(Progress("reading the data", 1, 1))
     if finished:
         return _finished_run(out, job.identity)
+    runner = LocalRunner(options.workers or job.learner.suitable_workers())
     result = sanitize(
         job.dataset.labels,
         job.learner.factory,
         job.settings,
         seed=options.seed,
-        runner=LocalRunner(options.workers or job.learner.suitable_workers()),
+        runner=runner,
         checkpoints=FolderCheckpoints(out / WORK_FOLDER / "rounds", identity=job.identity),
         listener=listener,
     )
+    runner.close()
     listener(Progress("writing the results", 0, 1))
     seconds = time.perf_counter() - started
     write(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -146,3 +147,21 @@ def test_workers_end_when_their_owner_is_killed() -> None:
     left = [pid for pid in workers if is_running(pid)]
     owner.stdout.close()
     assert not left, "workers went on without their owner"
+
+
+def test_closing_ends_the_workers_and_new_ones_start() -> None:
+    runner = LocalRunner(2)
+    tasks = {f"task-{i}": WhoAmI() for i in range(4)}
+    before = set(dict(runner(tasks)).values())
+    runner.close()
+    for pid in before - {os.getpid()}:
+        assert not Path(f"/proc/{pid}").exists()
+    assert set(dict(runner(tasks)).values()).isdisjoint(before)
+    runner.close()
+    LocalRunner(1).close()
+
+
+@dataclass(frozen=True)
+class WhoAmI:
+    def __call__(self) -> int:
+        return os.getpid()

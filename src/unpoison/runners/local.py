@@ -10,6 +10,7 @@ from functools import cache
 from typing import TypeVar
 
 import joblib
+from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_limits
 
 from unpoison.errors import InputError
@@ -34,6 +35,11 @@ class LocalRunner:
         jobs = (joblib.delayed(_run_one)(name, task, os.getpid()) for name, task in tasks.items())
         workers = min(self.workers, max(1, len(tasks)))
         yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+
+    def close(self) -> None:
+        """End the worker processes, which otherwise wait for more work and keep their memory."""
+        if self.workers > 1:
+            get_reusable_executor().shutdown(wait=True)
 
 
 def _run_one(name: str, task: Callable[[], T], owner: int) -> tuple[str, T]:
