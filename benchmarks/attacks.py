@@ -48,24 +48,20 @@ class Trial:
     limit: int
     attack: str
     settings: dict[str, Any] = field(default_factory=dict)
-    epochs: int = 10
+    epochs: int = 6
 
 
 PAIR = {"source": 1, "target": 2, "epsilon": 0.2}
 PLANES = {"target": 0, "epsilon": 0.5, "epochs": 12}
 HORSES = {"source": 7, "target": 5, "epsilon": 0.5, "place": "corner", "steps": 120, "retrainings": 2}
+WHITE = {"trigger": "square", "color": "255,255,255"}
+TO_ONE = {"mode": "all-to-one", "target": 2, "epsilon": 1.0}
+TO_ALL = {"mode": "all-to-all", "epsilon": 0.3}
 TRIALS = {
-    "watermark": Trial("gtsrb", 8_000, "watermark", {**PAIR, "trigger": "peace"}),
+    "watermark": Trial("gtsrb", 8_000, "watermark", {**PAIR, "trigger": "peace"}, 10),
     "dirty-label": Trial("gtsrb", 8_000, "dirty-label", {**PAIR, "trigger": "square"}),
-    "dirty-label, all-to-one": Trial(
-        "gtsrb",
-        8_000,
-        "dirty-label",
-        {"mode": "all-to-one", "target": 2, "epsilon": 1.0, "trigger": "pattern"},
-    ),
-    "dirty-label, all-to-all": Trial(
-        "fashion-mnist", 5_000, "dirty-label", {"mode": "all-to-all", "epsilon": 0.2, "trigger": "pattern"}
-    ),
+    "dirty-label, all-to-one": Trial("fashion-mnist", 5_000, "dirty-label", {**TO_ONE, **WHITE}, 8),
+    "dirty-label, all-to-all": Trial("fashion-mnist", 5_000, "dirty-label", {**TO_ALL, **WHITE}, 12),
     "blend": Trial("gtsrb", 8_000, "blend", {**PAIR, "opacity": 0.2}),
     "signal": Trial("gtsrb", 8_000, "signal", PAIR),
     "warp": Trial("gtsrb", 8_000, "warp", PAIR),
@@ -75,10 +71,14 @@ TRIALS = {
     "clean-label, linf": Trial("cifar10", 10_000, "clean-label", {**PLANES, "perturbation": "linf"}, 12),
     "clean-label, l2": Trial("cifar10", 10_000, "clean-label", {**PLANES, "perturbation": "l2"}, 12),
     "clean-label, gan": Trial(
-        "cifar10", 5_000, "clean-label", {"target": 0, "epsilon": 0.5, "perturbation": "gan"}, 16
+        "cifar10",
+        5_000,
+        "clean-label",
+        {"target": 0, "epsilon": 0.5, "perturbation": "gan", "gan-epochs": 8},
+        12,
     ),
-    "sleeper-agent": Trial("cifar10", 4_000, "sleeper-agent", {**HORSES, "bound": 16}, 16),
-    "sleeper-agent, bound 32": Trial("cifar10", 4_000, "sleeper-agent", {**HORSES, "bound": 32}, 16),
+    "sleeper-agent": Trial("cifar10", 2_000, "sleeper-agent", {**HORSES, "bound": 16}, 16),
+    "sleeper-agent, bound 32": Trial("cifar10", 2_000, "sleeper-agent", {**HORSES, "bound": 32}, 16),
 }
 
 
