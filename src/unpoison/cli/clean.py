@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from unpoison.cli.given import command, load_options
 from unpoison.cli.progress import progress_bars
 from unpoison.cli.text import shown
 from unpoison.core.presets import METHODS, PRESETS
@@ -93,7 +94,7 @@ def clean(source: str, out: Path, **given: Any) -> None:
     from unpoison.cleaning import clean as run_clean
 
     with progress_bars(enabled=not (given["quiet"] or given["no_progress"])) as listener:
-        record = run_clean(source, out, options=_options(given), listener=listener, command=_command())
+        record = run_clean(source, out, options=_options(given), listener=listener, command=command())
     if given["as_json"]:
         click.echo(json.dumps({**record, "out": str(out)}, indent=2))
     elif not given["quiet"]:
@@ -105,7 +106,6 @@ def clean(source: str, out: Path, **given: Any) -> None:
 
 def _options(given: dict[str, Any]) -> Any:
     from unpoison.cleaning import CleanOptions
-    from unpoison.data.load import LoadOptions
     from unpoison.learners.choose import LearnerChoice
     from unpoison.learners.recipes import TrainingOptions
 
@@ -123,22 +123,8 @@ def _options(given: dict[str, Any]) -> Any:
         seed=given["seed"],
         workers=given["workers"],
         resume=given["resume"],
-        load=LoadOptions(
-            label=given["label"],
-            text=given["text"],
-            id_column=given["id_column"],
-            split=given["split"],
-            image=given["image"],
-            image_size=given["image_size"],
-            link=not given["copy"],
-        ),
+        load=load_options(given),
     )
-
-
-def _command() -> str:
-    import shlex
-
-    return shlex.join(["unpoison", *sys.argv[1:]])
 
 
 def _summary(record: dict[str, Any], out: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from unpoison.cli.given import command, load_options
 from unpoison.cli.progress import progress_bars
 from unpoison.cli.text import shown
 from unpoison.evaluation.attack_list import FLAGS
@@ -81,7 +81,7 @@ def poison(source: str, out: Path, **given: Any) -> None:
     from unpoison.evaluation.poisoning import poison as run_poison
 
     with progress_bars(enabled=not (given["quiet"] or given["no_progress"])) as listener:
-        record = run_poison(source, out, options=_options(given), listener=listener, command=_command())
+        record = run_poison(source, out, options=_options(given), listener=listener, command=command())
     if given["as_json"]:
         click.echo(json.dumps({**record, "out": str(out)}, indent=2))
     elif not given["quiet"]:
@@ -89,7 +89,6 @@ def poison(source: str, out: Path, **given: Any) -> None:
 
 
 def _options(given: dict[str, Any]) -> Any:
-    from unpoison.data.load import LoadOptions
     from unpoison.evaluation.poisoning import PoisonOptions
 
     settings = {name: given[_place(name)] for name in FLAGS}
@@ -100,20 +99,8 @@ def _options(given: dict[str, Any]) -> Any:
         limit=given["limit"],
         test_share=given["test_share"],
         preview=given["preview"],
-        load=LoadOptions(
-            label=given["label"],
-            text=given["text"],
-            id_column=given["id_column"],
-            split=given["split"],
-            image=given["image"],
-            image_size=given["image_size"],
-            link=not given["copy"],
-        ),
+        load=load_options(given),
     )
-
-
-def _command() -> str:
-    return shlex.join(["unpoison", *sys.argv[1:]])
 
 
 def _summary(record: dict[str, Any], out: Path, preview: Path | None) -> None:

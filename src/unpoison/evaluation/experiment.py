@@ -27,7 +27,7 @@ from unpoison.evaluation.metrics import auc
 from unpoison.evaluation.poisoning import PoisonOptions, attacked
 from unpoison.evaluation.scales import Setup, scale_named
 from unpoison.evaluation.scenarios import PAPER_EPOCHS, Scenario, by_name
-from unpoison.evaluation.victims import Effect, Exam, train_and_examine
+from unpoison.evaluation.victims import Effect, Exam, FactoryOver, train_and_examine
 from unpoison.learners.choose import LearnerChoice, choose
 from unpoison.learners.recipes import TrainingOptions
 from unpoison.seeds import Seeds
@@ -48,7 +48,7 @@ class Arena:
     exam: Exam
     augmentation: str
 
-    def factory_over(self, setup: Setup) -> Callable[[NDArray[Any], LabelArray], LearnerFactory]:
+    def factory_over(self, setup: Setup) -> FactoryOver:
         """Networks of this setup over any features of this kind."""
         training = TrainingOptions(augmentation=self.augmentation)
         choice = LearnerChoice(setup.network, training=training)

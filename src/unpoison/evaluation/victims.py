@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.attacks.base import NOT_ATTACKED, Attack, Samples
-from unpoison.core.learner import Learner
+from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Cost
 from unpoison.evaluation.metrics import accuracy, attack_success, targeted_misclassification
 from unpoison.types import BoolArray, LabelArray
 
-FactoryOver: Any = Callable[[NDArray[Any], LabelArray], Callable[[int], Learner]]
+FactoryOver: TypeAlias = Callable[[NDArray[Any], LabelArray], LearnerFactory]
 """From features and labels to a factory of learners over them."""
 
 
@@ -56,7 +56,7 @@ def train_and_examine(
     train: Samples,
     keep: BoolArray,
     exam: Exam,
-    factory_over: Callable[[NDArray[Any], LabelArray], Callable[[int], Learner]],
+    factory_over: FactoryOver,
     *,
     epochs: int,
     min_steps: int,
