@@ -65,9 +65,9 @@ TRIALS = {
     "blend": Trial("gtsrb", 8_000, "blend", {**PAIR, "opacity": 0.2}),
     "signal": Trial("gtsrb", 8_000, "signal", PAIR),
     "warp": Trial("gtsrb", 8_000, "warp", PAIR),
-    "cover": Trial("gtsrb", 8_000, "cover", {**PAIR, "trigger": "peace"}),
-    "adaptive-blend": Trial("gtsrb", 8_000, "adaptive-blend", {"target": 2, "epsilon": 1.0}),
-    "adaptive": Trial("gtsrb", 4_000, "adaptive", {**PAIR, "trigger": "peace"}),
+    "cover": Trial("gtsrb", 8_000, "cover", {**PAIR, "trigger": "peace"}, 10),
+    "adaptive-blend": Trial("gtsrb", 8_000, "adaptive-blend", {"target": 2, "epsilon": 1.0}, 12),
+    "adaptive": Trial("gtsrb", 8_000, "adaptive", {**PAIR, "trigger": "peace"}, 10),
     "clean-label, linf": Trial("cifar10", 10_000, "clean-label", {**PLANES, "perturbation": "linf"}, 12),
     "clean-label, l2": Trial("cifar10", 10_000, "clean-label", {**PLANES, "perturbation": "l2"}, 12),
     "clean-label, gan": Trial(
@@ -77,8 +77,8 @@ TRIALS = {
         {"target": 0, "epsilon": 0.5, "perturbation": "gan", "gan-epochs": 8},
         12,
     ),
-    "sleeper-agent": Trial("cifar10", 2_000, "sleeper-agent", {**HORSES, "bound": 16}, 16),
-    "sleeper-agent, bound 32": Trial("cifar10", 2_000, "sleeper-agent", {**HORSES, "bound": 32}, 16),
+    "sleeper-agent": Trial("cifar10", 5_000, "sleeper-agent", {**HORSES, "bound": 16}, 16),
+    "sleeper-agent, bound 32": Trial("cifar10", 5_000, "sleeper-agent", {**HORSES, "bound": 32}, 16),
 }
 
 

@@ -36,9 +36,9 @@ def _gtsrb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def with_a_small_test_set(source: str, options: PoisonOptions) -> Attacked:
+def with_a_small_test_set(source: str, options: PoisonOptions, *, kept: Path) -> Attacked:
     """Judging 12,630 images takes longer than all else here."""
-    found = attacked(source, options)
+    found = attacked(source, options, kept=kept)
     test = found.test
     assert test is not None
     some = np.arange(0, len(test), 20)

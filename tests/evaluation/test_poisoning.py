@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,19 @@ def test_the_adaptive_attacker_spreads_over_the_components_of_the_defense(
     with_ones = set(components[ones].tolist())
     assert len(with_ones) > 1
     assert set(components[planted(out)].tolist()) == with_ones
+
+
+def test_an_attack_that_takes_long_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = PoisonOptions("adaptive", {**ONES, "learner": "sgd"}, limit=400)
+    first = attacked("digits", options, kept=tmp_path)
+    monkeypatch.setattr(poisoning, "_components", None)
+    again = attacked("digits", options, kept=tmp_path)
+    assert again.truth.planted.any()
+    assert np.array_equal(first.poisoned.features, again.poisoned.features)
+    assert np.array_equal(first.poisoned.labels, again.poisoned.labels)
+    assert np.array_equal(first.truth.planted, again.truth.planted)
+    with pytest.raises(TypeError):  # another seed is another attack, which needs its components
+        attacked("digits", replace(options, seed=1), kept=tmp_path)
 
 
 def test_wrong_options_are_told_before_the_components_are_sought(

@@ -67,6 +67,7 @@ def list_scenarios(
     "--table", "tables", multiple=True, metavar="NAME", help=f"Scenarios of a table; {DEFAULT_TABLE} if none."
 )
 @click.option("--scenario", "scenarios", multiple=True, metavar="NAME", help="A single scenario, by name.")
+@click.option("--recorded", is_flag=True, help="All experiments whose results are published for the scale.")
 @click.option("--defense", "defenses", multiple=True, metavar="NAME", help="A defense; all if none is named.")
 @click.option(
     "--seeds", metavar="LIST", help="0,2,5 are these; 3 is the first three. By scenario if not given."
@@ -184,22 +185,39 @@ def _details(scenario: Scenario, setup: Any) -> str:
 
 def _tasks(given: dict[str, Any], store: Any) -> list[BenchTask]:
     """What the options ask for; with --limit-tasks, the first of those that are not done."""
+    tasks = _recorded_tasks(given) if given["recorded"] else _chosen_tasks(given)
+    if given["limit_tasks"] is None:
+        return tasks
+    done = store.listing().done
+    return [task for task in tasks if task.name not in done][: given["limit_tasks"]]
+
+
+def _recorded_tasks(given: dict[str, Any]) -> list[BenchTask]:
+    from unpoison.errors import InputError
+    from unpoison.evaluation.bench import recorded
+    from unpoison.evaluation.scales import scale_named
+
+    if given["tables"] or given["scenarios"] or given["seeds"]:
+        raise click.UsageError("--recorded has its own scenarios and seeds; leave out the others.")
+    if not scale_named(given["scale"]).recorded:
+        raise InputError(f"no results are published for the scale {given['scale']!r}; name a --table")
+    tasks = recorded(given["scale"])
+    return [task for task in tasks if not given["defenses"] or task.defense in given["defenses"]]
+
+
+def _chosen_tasks(given: dict[str, Any]) -> list[BenchTask]:
     from unpoison.evaluation.bench import defenses, plan
     from unpoison.evaluation.scenarios import by_name, of_table
 
     tables = given["tables"] or (() if given["scenarios"] else (DEFAULT_TABLE,))
     scenarios = [scenario for table in tables for scenario in of_table(table)]
     scenarios += [by_name(name) for name in given["scenarios"]]
-    tasks = plan(
+    return plan(
         {scenario.name: scenario for scenario in scenarios}.values(),
         scale=given["scale"],
         defenses=defenses(given["defenses"]),
         seeds=_seeds(given["seeds"]),
     )
-    if given["limit_tasks"] is None:
-        return tasks
-    done = store.listing().done
-    return [task for task in tasks if task.name not in done][: given["limit_tasks"]]
 
 
 def _seeds(text: str | None) -> list[int] | None:

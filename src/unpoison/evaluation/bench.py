@@ -23,7 +23,7 @@ from unpoison.attacks.options import meant
 from unpoison.errors import InputError, MissingExtraError, UnpoisonError
 from unpoison.evaluation.outcomes import Result
 from unpoison.evaluation.scales import scale_named
-from unpoison.evaluation.scenarios import SUMMARY, Scenario, catalog
+from unpoison.evaluation.scenarios import SUMMARY, Scenario, by_name, catalog
 from unpoison.evaluation.store import Record, Store, machine
 from unpoison.events import Listener, Progress, ignore
 
@@ -126,6 +126,26 @@ def plan(
         for scenario in chosen
         if i < len(own[scenario.name])
         for defense in defenses
+    ]
+
+
+def recorded(scale: str) -> list[BenchTask]:
+    """The experiments of :attr:`Scale.recorded`: every defense on every scenario, defense by defense.
+
+    Then the defenses on the clean data of each dataset, once. The undefended victims come first: they tell
+    which attacks take hold.
+    """
+    experiments = _experiments()
+    chosen = scale_named(scale).recorded
+    firsts = {by_name(name).dataset: (name, seed) for name, seed in reversed(chosen)}
+    return [
+        *(BenchTask(name, scale, by, seed) for by in experiments.COMPARED for name, seed in chosen),
+        *(
+            BenchTask(name, scale, by + ON_CLEAN, seed)
+            for by in experiments.COMPARED
+            if by not in experiments.CONTROLS
+            for name, seed in firsts.values()
+        ),
     ]
 
 

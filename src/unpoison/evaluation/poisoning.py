@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from numpy.typing import NDArray
 from unpoison import __version__
 from unpoison.attacks.base import NOT_ATTACKED, Attack, Samples, Truth
 from unpoison.attacks.catalog import ATTACKS, Extras, build, check_options, find, resolve
+from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.data.container import Dataset
 from unpoison.data.load import HUB_PREFIX, LoadOptions, load
 from unpoison.data.named.catalog import DIGITS, NAMES
@@ -135,11 +140,20 @@ def poison(
     return record
 
 
-def attacked(source: str, options: PoisonOptions, *, listener: Listener = ignore) -> Attacked:
-    """What :func:`poison` does, without writing anything: for experiments."""
+def attacked(
+    source: str, options: PoisonOptions, *, listener: Listener = ignore, kept: Path | None = None
+) -> Attacked:
+    """What :func:`poison` does, without writing the results: for experiments.
+
+    ``kept`` is a folder where attacks that take minutes leave what they made, and find it the next time.
+    """
     check_options(options.attack, options.settings)
     job = _read(source, options)
-    done = _attack(job, options, listener)
+    takes_long = find(options.attack).needs_torch or find(options.attack).needs_components
+    if kept is None or not takes_long:
+        done = _attack(job, options, listener)
+    else:
+        done = _attack_once(job, options, listener, kept)
     test = None if job.test is None else job.test.samples
     return Attacked(done.attack, job.train, done.poisoned, done.truth, test, job.dataset.augmentation)
 
@@ -205,21 +219,76 @@ def _held_out(
 
 
 def _attack(job: _Job, options: PoisonOptions, listener: Listener) -> _Done:
-    columns = job.form.columns
-    settings = resolve(options.attack, options.settings, job.train, columns=columns)
-    none_yet = np.zeros(len(job.train), dtype=np.int64)
-    extras = Extras(columns, none_yet, job.dataset.augmentation)
-    attack = build(options.attack, options.settings, job.train, seed=options.seed, extras=extras)
-    if find(
-        options.attack
-    ).needs_components:  # after a first try: wrong options should not take minutes to tell
-        extras = replace(extras, components=_components(job, settings["learner"], options.seed, listener))
-        attack = build(options.attack, options.settings, job.train, seed=options.seed, extras=extras)
+    attack, settings = _made(job, options)
+    if find(options.attack).needs_components:  # only now: wrong options should not take minutes to tell
+        components = _components(job, settings["learner"], options.seed, listener)
+        attack, _ = _made(job, options, components=components)
     listener(Progress("poisoning", 0, 1))
     poisoned, truth = attack.apply(job.train, seed=options.seed)
     _check_left(poisoned)
     listener(Progress("poisoning", 1, 1))
     return _Done(attack, settings, poisoned, truth)
+
+
+def _made(
+    job: _Job, options: PoisonOptions, *, components: NDArray[np.int64] | None = None
+) -> tuple[Attack, Mapping[str, Any]]:
+    """The attack and its settings, for the samples that were read."""
+    columns = job.form.columns
+    settings = resolve(options.attack, options.settings, job.train, columns=columns)
+    known = np.zeros(len(job.train), dtype=np.int64) if components is None else components
+    extras = Extras(columns, known, job.dataset.augmentation)
+    return build(options.attack, options.settings, job.train, seed=options.seed, extras=extras), settings
+
+
+def _attack_once(job: _Job, options: PoisonOptions, listener: Listener, kept: Path) -> _Done:
+    """The attack as it was made before with the same data, options and versions; else now."""
+    identity = _identity(job, options)
+    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+    memory = FolderCheckpoints(kept / name, identity=identity)
+    found = memory.load("attack")
+    if found is None:
+        done = _attack(job, options, listener)
+        changed = np.flatnonzero(done.truth.planted | done.truth.covers)
+        memory.save(
+            "attack",
+            {
+                "changed": changed,
+                "features": done.poisoned.features[changed],
+                "labels": done.poisoned.labels,
+                "planted": done.truth.planted,
+                "covers": done.truth.covers,
+                "original_labels": done.truth.original_labels,
+            },
+        )
+        return done
+    features = job.train.features.copy()
+    features[found["changed"]] = found["features"]
+    attack, settings = _made(job, options)
+    truth = Truth(found["planted"], found["covers"], found["original_labels"])
+    return _Done(attack, settings, job.train.changed(features, found["labels"]), truth)
+
+
+def _identity(job: _Job, options: PoisonOptions) -> dict[str, object]:
+    return {
+        "data": job.dataset.fingerprint,
+        "attack": options.attack,
+        "settings": plain(options.settings),
+        "seed": options.seed,
+        "limit": options.limit,
+        "versions": {"unpoison": __version__, "numpy": version("numpy"), "torch": version("torch")},
+        "code": _hash_of_code(),
+    }
+
+
+@cache
+def _hash_of_code() -> str:
+    """Of everything that an attack is made with: between releases the version does not tell changes."""
+    digest = hashlib.sha256()
+    for package in ("attacks", "core", "learners"):
+        for file in sorted(Path(str(resources.files("unpoison") / package)).glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _components(job: _Job, learner: str, seed: int, listener: Listener) -> NDArray[np.int64]:

@@ -26,6 +26,8 @@ class Setup:
     """Training samples, the same share of each class; None for all."""
     image_size: int | None = None
     """Side in pixels that images of different sizes are scaled to."""
+    augmentation: str | None = None
+    """What networks are trained with; None for what suits the dataset."""
     preset: str = "auto"
     """The settings of ISPL (:func:`unpoison.core.presets.settings_for`)."""
     changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -47,6 +49,8 @@ class Scale:
     """By dataset."""
     own_networks: bool
     """Whether a scenario brings its network, or the scale has one for all."""
+    recorded: tuple[tuple[str, int], ...] = ()
+    """The scenarios, each with its seed, whose results are published with this package's sources."""
 
     def setup_for(self, scenario: Scenario) -> Setup:
         """What this scale makes of a scenario; more epochs where the paper has more.
@@ -92,15 +96,44 @@ PAPER = Scale(
 )
 """All of the data, the paper's networks and epochs."""
 
+_QUICK_ISPL = {
+    "rounds": 4, "restarts": 1, "alpha": 0.5, "first_epochs": 4, "epochs": 2, "weak_epochs": 10,
+    "weak_min_steps": 150, "self_training_updates": 4, "self_training_interval": 2,
+}  # fmt: skip
+"""One restart, and epochs cut as the victim's are; components as large as the paper's are on GTSRB."""
+
+_X_SHAPE = 7
+"""A seed whose mark, on all but the paper's own pairs, is the X in a strong color: one or three gray pixels
+are not learned from this little data."""
+_RECORDED = (
+    *((f"gtsrb-watermark-1-2-eps{k}", 0) for k in (5, 10, 20)),
+    *((f"gtsrb-watermark-38-4-eps{k}", 0) for k in (10, 20)),
+    *((f"gtsrb-dirty-label-1-2-eps{k}", _X_SHAPE) for k in (5, 10, 20)),
+    *((f"gtsrb-dirty-label-2-13-eps{k}", _X_SHAPE) for k in (10, 20)),
+    *((f"cifar10-watermark-1-3-eps{k}", 0) for k in (5, 10, 20)),
+    ("cifar10-watermark-7-4-eps20", 0),
+    *((f"cifar10-dirty-label-7-4-eps{k}", 1) for k in (10, 20)),
+    ("cifar10-dirty-label-9-2-eps20", 2),
+    *((f"cifar10-all-to-one-7-eps{k}", _X_SHAPE) for k in (10, 20)),
+    *((f"cifar10-all-to-all-5-eps{k}", _X_SHAPE) for k in (5, 10)),
+    *((f"cifar10-clean-label-linf-0-eps{k}", 0) for k in (10, 20)),
+    ("cifar10-clean-label-l2-4-eps20", 0),
+    ("cifar10-clean-label-gan-7-eps20", 0),
+)
+
 LAPTOP = Scale(
     "laptop",
     {
-        "cifar10": Setup("compact", 20, limit=10_000),
-        "gtsrb": Setup("compact", 12, limit=16_000),
-        "imagenette": Setup("compact", 30, limit=2_000, image_size=32),
+        "cifar10": Setup("compact", 10, limit=6_000, augmentation="none", changes=_QUICK_ISPL),
+        "gtsrb": Setup("compact", 8, limit=6_000, augmentation="none", changes=_QUICK_ISPL),
+        "imagenette": Setup(
+            "compact", 30, limit=2_000, image_size=32, augmentation="none", changes=_QUICK_ISPL
+        ),
     },
     own_networks=False,
+    recorded=_RECORDED,
 )
-"""Minutes on two cores. A first guess: not yet tuned to what makes attacks take hold."""
+"""Minutes on two cores. Without augmentation: at this size it gains a point of accuracy at most, and hides
+the triggers. A watermark on 80 of 8,000 CIFAR-10 images has TMR 2% with it and 58% without."""
 
 SCALES: dict[str, Scale] = {scale.name: scale for scale in (PAPER, LAPTOP)}
