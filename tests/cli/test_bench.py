@@ -151,6 +151,22 @@ def test_estimate_runs_nothing(experiment: Any, tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def test_the_recorded_experiments(experiment: Any, tmp_path: Path) -> None:
+    experiment.COMPARED, experiment.CONTROLS = ("nothing", "ispl"), ("nothing",)
+    arguments = ("bench", "run", "--recorded", "--out", tmp_path)
+    assert call(*arguments, "--estimate").out.startswith("52 tasks, 0 of them done")
+    done = call(*arguments, "--defense", "ispl+clean")
+    assert (done.code, done.out[:8]) == (0, "done: 2,")
+    assert {task.scenario.partition("-")[0] for task in experiment.calls} == {"gtsrb", "cifar10"}
+    mixed = call(*arguments, "--scenario", SCENARIO)
+    assert (mixed.code, "--recorded has its own scenarios and seeds" in mixed.err) == (2, True)
+    none = call(*arguments, "--scale", "paper")
+    assert (none.code, none.err) == (
+        2,
+        "error: no results are published for the scale 'paper'; name a --table\n",
+    )
+
+
 def test_limited_runs_go_on_one_after_the_other(experiment: Any, tmp_path: Path) -> None:
     arguments = ("bench", "run", "--table", "gtsrb-watermark", "--limit-tasks", "3", "--out", tmp_path)
     for _ in range(2):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from unpoison.errors import InputError, MissingExtraError, OutputError
 from unpoison.evaluation.bench import (
+    ON_CLEAN,
     BenchTask,
     Experiment,
     Outcome,
@@ -22,10 +24,12 @@ from unpoison.evaluation.bench import (
     Tally,
     estimate,
     plan,
+    recorded,
     results,
     run,
     status,
 )
+from unpoison.evaluation.published import SUMMARIZED
 from unpoison.evaluation.scenarios import by_name, of_table
 from unpoison.evaluation.store import Store
 from unpoison.events import Progress
@@ -128,6 +132,28 @@ def test_every_scenario_once_before_any_twice() -> None:
     assert [task.seed for task in given] == [4, 4, 9, 9]
     with pytest.raises(InputError, match="no scale is called 'huge'"):
         plan([sleeper], scale="huge", defenses=["none"])
+
+
+def test_the_recorded_grid_covers_every_family_of_the_main_table() -> None:
+    pytest.importorskip("torch")
+    tasks = recorded("laptop")
+    poisoned = [task for task in tasks if not task.defense.endswith(ON_CLEAN)]
+    scenarios = [by_name(name) for name in dict.fromkeys(task.scenario for task in tasks)]
+    assert len(scenarios) >= 24
+    assert {scenario.tables[0] for scenario in scenarios} == set(SUMMARIZED)
+    assert {scenario.epsilon for scenario in scenarios} == {5, 10, 20}
+    clean_label = {scenario.options.get("perturbation") for scenario in scenarios}
+    assert clean_label >= {"gan", "l2", "linf"}
+    assert Counter(task.defense for task in poisoned) == Counter(
+        {task.defense: len(scenarios) for task in poisoned}
+    )
+    assert [task.defense for task in tasks[: len(scenarios)]] == ["nothing"] * len(scenarios)
+    on_clean = {(by_name(task.scenario).dataset, task.defense) for task in tasks} - {
+        (by_name(task.scenario).dataset, task.defense) for task in poisoned
+    }
+    assert {dataset for dataset, _ in on_clean} == {"cifar10", "gtsrb"}
+    assert ("gtsrb", "ispl-authors+clean") in on_clean
+    assert ("gtsrb", "oracle+clean") not in on_clean
 
 
 # --- running -----------------------------------------------------------------------------------------------

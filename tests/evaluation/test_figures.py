@@ -29,7 +29,7 @@ OURS = {
 }
 
 
-@pytest.mark.parametrize("name", list(FIGURES))
+@pytest.mark.parametrize("name", list(OURS))
 def test_the_papers_alone_and_ours_below(name: str, tmp_path: Path) -> None:
     FIGURES[name]([], tmp_path / "papers.png")
     FIGURES[name](OURS[name], tmp_path / "both.png")

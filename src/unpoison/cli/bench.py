@@ -133,31 +133,38 @@ def status(out: Path) -> None:
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--published", is_flag=True, help="The paper's numbers alone.")
 def table(name: str, out: Path | None, scale: str, form: Any, published: bool) -> None:
-    """Print the table NAME of the paper, with the results in --out beside its numbers."""
+    """Print the table NAME of the paper, with the results in --out beside its numbers.
+
+    The table 'comparison' is ours: the defenses on the same scenarios.
+    """
     from unpoison.evaluation.bench import ON_CLEAN
+    from unpoison.evaluation.comparison import COMPARISON, compare
     from unpoison.evaluation.tables import build
 
     if published == (out is not None):
         raise click.UsageError("Give either --out, the folder with your results, or --published.")
     found = [] if out is None else _results(out, scale)
+    if name == COMPARISON and not published:
+        click.echo(_shown_lines(compare(found).render(form)))
+        return
     found = [result for result in found if not result["defense"].endswith(ON_CLEAN)]
     click.echo(_shown_lines(build(name, found).render(form)))
 
 
 @bench.command()
 @click.argument("name")
-@_out
+@click.option("--out", type=click.Path(path_type=Path), help="Folder with the results, for figures of them.")
 @_scale
 @click.option("--to", "target", required=True, type=click.Path(path_type=Path), help="File to draw into.")
-def figure(name: str, out: Path, scale: str, target: Path) -> None:
-    """Draw the figure NAME of the paper from the results in --out."""
+def figure(name: str, out: Path | None, scale: str, target: Path) -> None:
+    """Draw the figure NAME of the paper; with the results in --out beside its numbers, if it has any."""
     from unpoison.errors import InputError
     from unpoison.evaluation.figures import FIGURES
 
     if name not in FIGURES:
         known = f"the figures are: {', '.join(FIGURES)}" if FIGURES else "there are none yet"
         raise InputError(f"no figure is called {name!r}; {known}")
-    FIGURES[name](_results(out, scale), target)
+    FIGURES[name]([] if out is None else _results(out, scale), target)
     click.echo(f"drew {shown(target)}")
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unpoison.errors import InputError, MissingExtraError, OutputError
+from unpoison.evaluation.drawing import pyplot, save
 from unpoison.evaluation.outcomes import SUCCESS, Outcome, Result, outcomes, scale_of
 from unpoison.evaluation.published import DEFENSES, read_grid, read_rows
 from unpoison.evaluation.scenarios import ABLATION_BASES, ABLATION_SHARES, EPSILONS, ablation_name, by_name
@@ -16,7 +16,6 @@ from unpoison.evaluation.scenarios import ABLATION_BASES, ABLATION_SHARES, EPSIL
 Figure: TypeAlias = Callable[[Iterable[Result], Path], None]
 """Draws results of one scale into a file, whose ending says in which form. Without results: the paper's."""
 
-FORMS = (".png", ".svg", ".pdf")
 COMPARED = "cifar10-dirty-label"
 """The scenarios that the paper compares baselines on."""
 _OURS: TypeAlias = dict[tuple[str, str], Outcome]
@@ -27,7 +26,7 @@ def draw_baselines(results: Iterable[Result], target: Path) -> None:
     results = list(results)
     ours, scale = outcomes(results), scale_of(results)
     whose = ["the paper", *([f"ours, {scale} scale"] if ours else [])]
-    plots = _pyplot()
+    plots = pyplot()
     figure, axes = plots.subplots(
         len(whose), len(EPSILONS), figsize=(3.4 * len(EPSILONS), 2.9 * len(whose)), sharey=True, squeeze=False
     )
@@ -36,7 +35,7 @@ def draw_baselines(results: Iterable[Result], target: Path) -> None:
             rates = _rates_of_ours(ours, epsilon) if row else _rates_of_paper(epsilon)
             _boxes(axes[row][column], rates, title=f"{who}, epsilon {epsilon}%")
         axes[row][0].set_ylabel("TMR (%)")
-    _save(figure, target)
+    save(figure, target)
 
 
 def _rates_of_paper(epsilon: int) -> dict[str, list[float]]:
@@ -75,14 +74,14 @@ def draw_ablation(results: Iterable[Result], target: Path) -> None:
     grids = [("the paper", {table: _grid_of_paper(table) for table in ("accuracy", "tmr")})]
     if any((ablation_name(ABLATION_BASES[0], a, b), "ispl") in ours for a, b in _cells()):
         grids.append((f"ours, {scale} scale", {m: _grid_of_ours(ours, m) for m in ("accuracy", "tmr")}))
-    plots = _pyplot()
+    plots = pyplot()
     figure, axes = plots.subplots(len(grids), 2, figsize=(8, 3.4 * len(grids)), squeeze=False)
     for row, (who, both) in enumerate(grids):
         for column, (measure, colors) in enumerate((("accuracy", "viridis"), ("tmr", "viridis_r"))):
             _heat_map(axes[row][column], both[measure], colors=colors)
             label = {"accuracy": "clean accuracy (%)", "tmr": "TMR (%)"}[measure]
             axes[row][column].set_title(f"{who}: {label}", fontsize=9)
-    _save(figure, target)
+    save(figure, target)
 
 
 def _cells() -> list[tuple[int, int]]:
@@ -130,28 +129,11 @@ def _outline() -> Any:
     return patheffects.withStroke(linewidth=2, foreground="black")
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib as library
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plots", "drawing figures") from error
-    library.use("Agg")
-    from matplotlib import pyplot
+def _datasets(results: Iterable[Result], target: Path) -> None:  # noqa: ARG001 - shows data, not results
+    from unpoison.evaluation.dataset_examples import draw_datasets
 
-    return pyplot
+    draw_datasets(target)
 
 
-def _save(figure: Any, target: Path) -> None:
-    if target.suffix.lower() not in FORMS:
-        raise InputError(f"{target.name!r}: a figure is a file that ends in {', '.join(FORMS)}")
-    try:
-        figure.tight_layout()
-        figure.savefig(target, dpi=150)
-    except OSError as error:
-        raise OutputError(f"{target}: could not be written ({error.strerror or error})") from error
-    finally:
-        _pyplot().close(figure)
-
-
-FIGURES: dict[str, Figure] = {"baselines": draw_baselines, "ablation": draw_ablation}
+FIGURES: dict[str, Figure] = {"baselines": draw_baselines, "ablation": draw_ablation, "datasets": _datasets}
 """By name."""
