@@ -6,9 +6,9 @@ Small real data: subsets of GTSRB, CIFAR-10 and Fashion-MNIST (``unpoison data f
 thread; for rows and text, scikit-learn's breast cancer data, the SMS Spam Collection (if a path is given) and
 a logistic regression. TMR: test samples that are right without the trigger and what the attacker wants with
 it; ASR does not ask what they were without. An attack has taken hold where TMR without defense is at least
-ten points above TMR with perfect cleaning; label noise, which has no trigger, where accuracy is as far below.
+ten points above TMR with perfect cleaning; of label noise, which has no trigger, the lost accuracy is told.
 ``--out`` keeps each line as it is measured, and skips what is in the file. The last line is JSON:
-``{"took_hold": [names], "did_not": [names]}``.
+``{"took_hold": [names], "did_not": [names], "accuracy_lost": {name: share}}``.
 """
 
 from __future__ import annotations
@@ -172,12 +172,6 @@ def measure_simply(
     }  # fmt: skip
 
 
-def gain(row: dict[str, Any]) -> float:
-    """What the attack achieves: in TMR, or, without a trigger, in lost accuracy."""
-    measure, sign = ("accuracy", -1) if row["name"].startswith("label-noise") else ("tmr", 1)
-    return sign * (row["undefended"][measure] - row["perfect"][measure])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -208,10 +202,18 @@ def main() -> None:
             f"{row['undefended']['tmr']:.1%} undefended, {row['perfect']['tmr']:.1%} perfectly cleaned",
             flush=True,
         )
-    held = {name: gain(row) >= LEAST_GAIN for name, row in done.items()}
-    print(
-        json.dumps({"took_hold": [n for n in held if held[n]], "did_not": [n for n in held if not held[n]]})
-    )
+    noise = {name: row for name, row in done.items() if name.startswith("label-noise")}
+    held = {
+        name: row["undefended"]["tmr"] - row["perfect"]["tmr"] >= LEAST_GAIN
+        for name, row in done.items()
+        if name not in noise
+    }
+    lost = {
+        name: round(row["perfect"]["accuracy"] - row["undefended"]["accuracy"], 4)
+        for name, row in noise.items()
+    }
+    figures = {"took_hold": [n for n in held if held[n]], "did_not": [n for n in held if not held[n]]}
+    print(json.dumps({**figures, "accuracy_lost": lost}))
 
 
 if __name__ == "__main__":

@@ -265,8 +265,9 @@ def _attack_once(job: _Job, options: PoisonOptions, listener: Listener, kept: Pa
     features = job.train.features.copy()
     features[found["changed"]] = found["features"]
     attack, settings = _made(job, options)
-    truth = Truth(found["planted"], found["covers"], found["original_labels"])
-    return _Done(attack, settings, job.train.changed(features, found["labels"]), truth)
+    planted, covers = (found[name].astype(np.bool_) for name in ("planted", "covers"))
+    truth = Truth(planted, covers, found["original_labels"].astype(np.int64))
+    return _Done(attack, settings, job.train.changed(features, found["labels"].astype(np.int64)), truth)
 
 
 def _identity(job: _Job, options: PoisonOptions) -> dict[str, object]:
