@@ -36,7 +36,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert "unpoison/py.typed" in names
-    assert "unpoison/report/page.html.j2" in names
+    assert {"unpoison/report/web/page.html.j2", "unpoison/report/web/gallery.js"} <= set(names)
     in_source = {
         str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py") if path.is_file()
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
@@ -18,12 +17,12 @@ from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
 from unpoison.core.result import Cost
 from unpoison.data.container import Dataset
-from unpoison.data.load import LoadOptions, load
-from unpoison.errors import OutputError
+from unpoison.data.load import HUB_PREFIX, LoadOptions, load
+from unpoison.data.named.catalog import NAMES
 from unpoison.events import Listener, Progress, ignore
 from unpoison.learners.choose import Chosen, LearnerChoice, choose, matmul_share
 from unpoison.outputs.bundle import WORK_FOLDER, RunFacts, is_complete, prepare, write
-from unpoison.outputs.place import RUN
+from unpoison.outputs.record import read_record
 from unpoison.runners.local import LocalRunner
 
 
@@ -96,16 +95,15 @@ def clean(
     runner.close()
     listener(Progress("writing the results", 0, 1))
     seconds = time.perf_counter() - started
-    write(
-        job.dataset, result, out, run=_facts(job, options, cost=result.cost, seconds=seconds, command=command)
-    )
+    facts = _facts(job, options, cost=result.cost, seconds=seconds, command=command)
+    write(job.dataset, result, out, run=replace(facts, source=_source_facts(source, options.load)))
     listener(Progress("writing the results", 1, 1))
     return read_record(out)
 
 
 def _read(source: str, options: CleanOptions) -> _Job:
     dataset = load(source, options=options.load)
-    learner = _learner(dataset, options)
+    learner = learner_for(dataset, options.learner, augment=options.augment)
     settings = settings_for(
         dataset.labels,
         method=options.method or _usual_method(options.preset, networks=learner.is_network),
@@ -129,10 +127,10 @@ def _usual_method(preset: str, *, networks: bool) -> str:
     return "ispl" if networks or preset != "auto" else "out-of-subset"
 
 
-def _learner(dataset: Dataset, options: CleanOptions) -> Chosen:
-    augmentation = options.augment or dataset.augmentation
-    training = replace(options.learner.training, augmentation=augmentation)
-    choice = replace(options.learner, training=training)
+def learner_for(dataset: Dataset, choice: LearnerChoice, *, augment: str | None) -> Chosen:
+    """The learner that is meant for a dataset; ``augment`` None varies images as suits the dataset."""
+    training = replace(choice.training, augmentation=augment or dataset.augmentation)
+    choice = replace(choice, training=training)
     return choose(choice, dataset.features, dataset.labels, n_classes=len(dataset.class_names))
 
 
@@ -158,16 +156,12 @@ def _facts(job: _Job, options: CleanOptions, *, cost: Cost, seconds: float, comm
     )
 
 
-def read_record(out: Path) -> dict[str, Any]:
-    """What ``run.json`` in ``out`` says."""
-    path = out / RUN
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{path} cannot be read ({error})") from error
-    if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
-        raise OutputError(f"{path} was not written by unpoison; choose an empty or new folder with --out")
-    return record
+def _source_facts(source: str, options: LoadOptions) -> dict[str, Any]:
+    """Where the data can be read again, from any folder, and whether image files are to be copied."""
+    scheme = HUB_PREFIX if source.startswith(HUB_PREFIX) else ""
+    local = source.removeprefix(scheme)
+    is_path = local != "" and source not in NAMES and _said(Path(local).exists)
+    return {"place": scheme + str(Path(local).absolute()) if is_path else source, "copy": not options.link}
 
 
 def _said(ask: Callable[[], bool]) -> bool:

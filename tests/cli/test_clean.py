@@ -35,7 +35,7 @@ from .builders import (
     write_form,
 )
 
-RESULTS = {"clean", "manifest.csv", "manifest.parquet", "report.html", "run.json"}
+RESULTS = {"clean", "evidence.npz", "manifest.csv", "manifest.parquet", "report.html", "run.json"}
 
 
 # --- input that cannot be used -----------------------------------------------------------------------------

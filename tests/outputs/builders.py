@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -96,6 +100,25 @@ def make_result(dataset: Dataset, removed: Sequence[int] = (0, 3, 6), *, called:
     if removed:
         groups = (Group(0, len(removed), True, called, {"separation": 0.4, "odd": float("nan")}),)
     return Sanitization(keep, suspicion, predicted, components, Cost(100, 20), groups, {"rounds": 3})
+
+
+class KilledError(BaseException):
+    """Stands for a process that stops where it is."""
+
+
+@contextmanager
+def killed_at(move: int) -> Iterator[None]:
+    """Whatever moves a file for the ``move``-th time, counted from 0, stops there."""
+    calls = iter(range(1000))
+    replace = os.replace
+
+    def stopping(*args: Any, **kwargs: Any) -> None:
+        if next(calls) == move:
+            raise KilledError
+        replace(*args, **kwargs)
+
+    with mock.patch.object(os, "replace", stopping):
+        yield
 
 
 def tree(directory: Path) -> dict[str, bytes]:

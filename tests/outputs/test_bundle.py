@@ -15,14 +15,10 @@ import pytest
 from unpoison.errors import InputError, OutputError
 from unpoison.outputs import WORK_FOLDER, is_complete, prepare, write
 
-from .builders import NASTY, RUN, LineOrigin, make_dataset, make_result, tree
+from .builders import NASTY, RUN, KilledError, LineOrigin, killed_at, make_dataset, make_result, tree
 
-EVERYTHING = {"clean", "manifest.csv", "manifest.parquet", "report.html", "run.json"}
-N_MOVES = 5
-
-
-class KilledError(BaseException):
-    """Stands for a process that stops where it is."""
+EVERYTHING = {"clean", "evidence.npz", "manifest.csv", "manifest.parquet", "report.html", "run.json"}
+N_MOVES = 6
 
 
 def names(directory: Path) -> set[str]:
@@ -47,7 +43,7 @@ def test_leaves_everything_and_nothing_else(tmp_path: Path) -> None:
     files = json.loads((out / "run.json").read_text())["files"]
     assert files == {
         name: hashlib.sha256((out / name).read_bytes()).hexdigest()
-        for name in ("manifest.csv", "manifest.parquet", "report.html", "clean/kept.csv")
+        for name in ("evidence.npz", "manifest.csv", "manifest.parquet", "report.html", "clean/kept.csv")
     }
     assert (out / "clean" / "kept.csv").read_text().startswith("1\n2\n4\n5\n7\n")
 
@@ -108,23 +104,11 @@ def test_errors_raised_on_purpose_pass_unchanged(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("moves", range(N_MOVES))
-def test_stopped_between_moves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, bytes], moves: int
-) -> None:
-    calls = iter(range(100))
-    replace = os.replace
-
-    def stopping(*args: Any, **kwargs: Any) -> None:
-        if next(calls) >= moves:
-            raise KilledError
-        replace(*args, **kwargs)
-
+def test_stopped_between_moves(tmp_path: Path, undisturbed: dict[str, bytes], moves: int) -> None:
     dataset = make_dataset()
     result = make_result(dataset)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", stopping)
-        with pytest.raises(KilledError):
-            write(dataset, result, tmp_path, run=RUN)
+    with killed_at(moves), pytest.raises(KilledError):
+        write(dataset, result, tmp_path, run=RUN)
     assert not is_complete(tmp_path)
     assert len(names(tmp_path)) == moves + 1
     for name, data in tree(tmp_path).items():
@@ -137,29 +121,20 @@ def test_stopped_between_moves(
 
 @pytest.mark.parametrize("moves", range(N_MOVES + 3))
 def test_stopped_while_writing_over_a_whole_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, bytes], moves: int
+    tmp_path: Path, undisturbed: dict[str, bytes], moves: int
 ) -> None:
     """Stopped once after ``run.json`` appeared, and again anywhere while that is repeated."""
     dataset = make_dataset()
     result = make_result(dataset)
     write(dataset, make_result(dataset, [1]), tmp_path, run=RUN)
     (tmp_path / WORK_FOLDER).mkdir()
-    calls = iter(range(100))
-    replace = os.replace
-
-    def stopping(*args: Any, **kwargs: Any) -> None:
-        if next(calls) == moves:
-            raise KilledError
-        replace(*args, **kwargs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", stopping)
-        try:
+    try:
+        with killed_at(moves):
             write(dataset, result, tmp_path, run=RUN)
-        except KilledError:
-            # Either not begun and still the old run, or begun and not complete: never a mixture.
-            assert is_complete(tmp_path) == (moves == 0)
-            write(dataset, result, tmp_path, run=RUN)
+    except KilledError:
+        # Either not begun and still the old run, or begun and not complete: never a mixture.
+        assert is_complete(tmp_path) == (moves == 0)
+        write(dataset, result, tmp_path, run=RUN)
     assert names(tmp_path) == EVERYTHING
     assert tree(tmp_path) == undisturbed
 
@@ -236,5 +211,5 @@ def test_run_json_appears_last_and_after_flushing(tmp_path: Path, monkeypatch: p
     assert moves[-1] == "run.json"
     assert set(moves) == EVERYTHING
     first = steps.index(moves[0])
-    assert steps[:first] == ["flush"] * 9  # six files and three folders
+    assert steps[:first] == ["flush"] * 10  # seven files and three folders
     assert steps[-3:] == ["flush", "run.json", "flush"]

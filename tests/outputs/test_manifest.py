@@ -31,12 +31,14 @@ def test_columns_and_values(tmp_path: Path) -> None:
     manifest.write_csv(manifest.build(dataset, make_result(dataset, [0])), tmp_path / "m.csv")
     header, first, second, *_ = read_csv(tmp_path / "m.csv")
     assert header == [
-        *("id", "source", "label", "keep", "suspicion", "predicted", "component_1", "component_2", "sha256")
+        *("id", "source", "label", "keep", "decided_by", "suspicion", "predicted", "component_1"),
+        *("component_2", "sha256"),
     ]
     assert first == [
-        *("pets/0000", "pets/0000.txt", "cat", "false", "0.500000", "dog", "4", "-1", dataset.sha256[0])
+        *("pets/0000", "pets/0000.txt", "cat", "false", "run", "0.500000", "dog", "4", "-1"),
+        dataset.sha256[0],
     ]
-    assert second[3:6] == ["true", "0.026667", "dog"]
+    assert second[3:7] == ["true", "run", "0.026667", "dog"]
 
 
 def test_csv_uses_plain_line_ends(tmp_path: Path) -> None:
@@ -62,7 +64,7 @@ def test_negative_zero_is_zero() -> None:
     dataset = make_dataset(6)
     result = make_result(dataset, [])
     result.suspicion[:] = [-1e-12, -0.0, 0.0, 1e-12, 1.0, 0.1234565]
-    lines = [line.split(b",")[4] for line in manifest.csv_lines(manifest.build(dataset, result))]
+    lines = [line.split(b",")[5] for line in manifest.csv_lines(manifest.build(dataset, result))]
     assert lines[1:6] == [b"0.000000"] * 4 + [b"1.000000"]
 
 
@@ -105,7 +107,7 @@ def test_no_restarts(tmp_path: Path) -> None:
     dataset = make_dataset(6)
     result = dataclasses.replace(make_result(dataset, [0]), components=np.empty((0, 6), dtype=np.int64))
     manifest.write_parquet(manifest.build(dataset, result), tmp_path / "m.parquet")
-    assert manifest.read_parquet(tmp_path / "m.parquet").num_columns == 7
+    assert manifest.read_parquet(tmp_path / "m.parquet").num_columns == 8
 
 
 def test_refuses_names_that_are_not_unicode() -> None:

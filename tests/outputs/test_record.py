@@ -13,7 +13,7 @@ from .builders import NASTY, RUN, make_dataset, make_result
 def test_has_what_it_promises() -> None:
     dataset = make_dataset()
     facts = record.build(dataset, make_result(dataset), run=RUN)
-    assert facts["format_version"] == 1
+    assert facts["format_version"] == 2
     assert facts["tool"]["name"] == "unpoison"
     assert set(facts["versions"]) == {"python", "numpy", "scikit-learn", "platform"}
     assert facts["settings"] == {"restarts": 2, "alpha": 0.25, "limits": [1, 2]}
@@ -33,6 +33,8 @@ def test_has_what_it_promises() -> None:
     ]
     assert facts["cost"] == {"trained": 100, "scored": 20, "seconds": 0.0, "flops": 0.0, "matmul_share": None}
     assert facts["timings"] == {"seconds": 12.346}
+    assert facts["result"]["certainty"]["level"] == "clear"
+    assert facts["review"] is None
 
 
 def test_dump_is_ascii_without_control_characters() -> None:

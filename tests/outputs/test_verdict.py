@@ -14,12 +14,20 @@ from .builders import NASTY, make_dataset, make_result
 BY = "by models that did not train on them"
 
 
-def with_groups(*groups: tuple[int, int, int], removed: int) -> str:
+def with_groups(*groups: tuple[int, int, int], removed: int, shared: dict[int, str] | None = None) -> str:
+    """Groups of (label, called, size), and as many other removed samples as there are besides."""
     dataset = make_dataset(3000)
-    result = make_result(dataset, range(removed))
+    members: list[int] = []
+    predicted = dataset.labels.copy()
+    for label, called, size in groups:
+        new = [i for i in np.flatnonzero(dataset.labels == label).tolist() if i not in members][:size]
+        predicted[new] = called
+        members += new
+    members += [i for i in range(3000) if i not in members][: removed - len(members)]
+    result = dataclasses.replace(make_result(dataset, members), predicted=predicted)
     judged = tuple(Group(label, size, True, called) for label, called, size in groups)
     kept = Group(2, 100, False, 0)
-    return verdict(dataset, dataclasses.replace(result, groups=(kept, *judged)))
+    return verdict(dataset, dataclasses.replace(result, groups=(kept, *judged)), shared=shared)
 
 
 def test_nothing() -> None:
@@ -68,6 +76,36 @@ def test_one_group() -> None:
 )
 def test_several_groups(groups: list[tuple[int, int, int]], removed: int, detail: str) -> None:
     assert with_groups(*groups, removed=removed).split("planted: ")[1] == detail
+
+
+def test_a_group_that_is_not_called_one_thing_only() -> None:
+    dataset = make_dataset(30)
+    result = make_result(dataset)
+    result.predicted[3] = 2
+    assert verdict(dataset, result).endswith(f"all are labelled 'cat' and mostly called 'dog' {BY}.")
+
+
+def test_the_smallest_groups_are_not_named() -> None:
+    assert with_groups((0, 1, 30), (1, 2, 3), (2, 0, 1), (1, 0, 11), removed=45).endswith(
+        f"30 are labelled 'cat' and called 'dog' and 11 are labelled 'dog' and called 'cat' {BY}; "
+        "the other 4 vary."
+    )
+
+
+def test_what_is_shared_is_said() -> None:
+    pattern = {0: "share a pattern in the upper left corner"}
+    assert with_groups((0, 1, 6), removed=6, shared=pattern) == (
+        f"6 of 3,000 samples (0.2%) look planted: all are labelled 'cat' and called 'dog' {BY}, "
+        "and share a pattern in the upper left corner."
+    )
+    assert with_groups((0, 1, 23), removed=31, shared=pattern).endswith(
+        f"most are labelled 'cat' and called 'dog' {BY}, and share a pattern in the upper left corner."
+    )
+    assert with_groups((0, 1, 15), (1, 2, 2), removed=20, shared=pattern).endswith(
+        f"15 are labelled 'cat' and called 'dog' and 2 are labelled 'dog' and called 'bird' {BY}; "
+        "the other 3 vary; those labelled 'cat' share a pattern in the upper left corner."
+    )
+    assert "share" not in with_groups((0, 1, 6), removed=6, shared={2: "share a pattern in the middle"})
 
 
 def test_without_groups_samples_speak() -> None:

@@ -81,7 +81,7 @@ def test_results_with_nasty_names_are_fine(tmp_path: Path) -> None:
     assert verify(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["manifest.csv", "manifest.parquet", "report.html"])
+@pytest.mark.parametrize("name", ["evidence.npz", "manifest.csv", "manifest.parquet", "report.html"])
 def test_missing_file(out: Path, name: str) -> None:
     (out / name).unlink()
     assert verify(out) == [f"{name} is missing or not a plain file"]
@@ -98,10 +98,10 @@ def test_missing_record(out: Path) -> None:
     "content",
     [
         *(b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b"[]", b"null", b"3", b'"x"', b"{}", b"NaN"),
-        *(b'{"format_version": 1, "files": 3, "data": [], "result": "x"}',),
-        *(b'{"format_version": 2}', b'{"format_version": "\\u001b[2J"}'),
-        *(b'{"format_version": 1, "data": {"form": 3, "classes": [1, null]}}',),
-        *(b'{"format_version": 1, "data": {"classes": [{"name": 1, "samples": 1e999}]}}',),
+        *(b'{"format_version": 2, "files": 3, "data": [], "result": "x"}',),
+        *(b'{"format_version": 1}', b'{"format_version": "\\u001b[2J"}'),
+        *(b'{"format_version": 2, "data": {"form": 3, "classes": [1, null]}}',),
+        *(b'{"format_version": 2, "data": {"classes": [{"name": 1, "samples": 1e999}]}}',),
     ],
     ids=lambda content: content[:60].decode("latin-1"),
 )
@@ -112,7 +112,7 @@ def test_damaged_record_is_reported_and_never_raises(out: Path, content: bytes) 
     assert all(problem.isprintable() for problem in problems)
 
 
-@pytest.mark.parametrize("name", ["manifest.csv", "manifest.parquet", "report.html"])
+@pytest.mark.parametrize("name", ["evidence.npz", "manifest.csv", "manifest.parquet", "report.html"])
 def test_changed_file(out: Path, name: str) -> None:
     with (out / name).open("ab") as file:
         file.write(b"\n")
@@ -182,6 +182,7 @@ def test_decision_changed_in_both_manifests(out: Path) -> None:
         "run.json and the manifest disagree about the number of removed samples",
         "run.json and the manifest disagree about the removed fraction",
         "run.json and the manifest disagree about the removed samples of each class",
+        "1 decisions of the manifest are neither the run's nor a reviewer's",
         "kept.csv has other rows than the manifest\\x1b[2J",
     ]
 
@@ -215,6 +216,34 @@ def test_clean_changed_missing_or_replaced(out: Path) -> None:
     assert verify(out) == ["clean/ is missing or not a folder"]
 
 
+def test_a_reviewer_that_nobody_knows_of(out: Path) -> None:
+    edit_parquet(out, "decided_by", "review")
+    manifest.write_csv(manifest.read_parquet(out / "manifest.parquet"), out / "manifest.csv")
+    rehash(out)
+    assert verify(out) == ["run.json and the manifest disagree about the review (decided: 1)"]
+    edit_parquet(out, "decided_by", "someone\x1b")
+    rehash(out)
+    assert verify(out) == [
+        "manifest.parquet cannot be read: names others than 'run' and 'review' in decided_by"
+    ]
+
+
+def test_a_review_that_did_not_happen(out: Path) -> None:
+    edit_record(out, lambda record: record.update(review={"n_decided": 2, "n_put_back": 1}))
+    assert verify(out) == [
+        "run.json and the manifest disagree about the review (decided: 0)",
+        "run.json and the manifest disagree about the review (put_back: 0)",
+    ]
+
+
+def test_damaged_evidence(out: Path) -> None:
+    for content in (b"", b"PK", bytes(3000)):
+        (out / "evidence.npz").write_bytes(content)
+        rehash(out)
+        (problem,) = verify(out)
+        assert problem.startswith("evidence.npz cannot be read: evidence.npz")
+
+
 def test_strays(out: Path) -> None:
     (out / "evil\x1b[2J.exe").touch()
     (out / WORK_FOLDER).mkdir()
@@ -225,7 +254,9 @@ def test_strays(out: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("name", ["manifest.csv", "manifest.parquet", "report.html", "run.json"])
+@pytest.mark.parametrize(
+    "name", ["evidence.npz", "manifest.csv", "manifest.parquet", "report.html", "run.json"]
+)
 def test_never_waits_on_a_pipe(out: Path, name: str) -> None:
     (out / name).unlink()
     os.mkfifo(out / name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from unpoison.core.result import Cost, Group, Sanitization
 from unpoison.data.container import Dataset, Kind, Preview
 from unpoison.outputs import record
 from unpoison.outputs.record import RunFacts
 from unpoison.report import render
+from unpoison.report.thumbnails import Picture
 from unpoison.types import BoolArray
 
 NASTY = (
@@ -78,17 +82,27 @@ def judged(dataset: Dataset, removed: Sequence[int], *, called: int = 1, **evide
     predicted[list(removed)] = called
     suspicion = np.where(keep, 0.2, 0.9) + np.linspace(0, 0.09, n)
     groups = (Group(0, len(removed), True, called, evidence),) if removed else ()
-    components = np.full((2, n), -1, dtype=np.int64)
+    components = np.full((1, n), -1, dtype=np.int64)
     return Sanitization(keep, suspicion, predicted, components, Cost(1000, 20), groups)
 
 
-def page(dataset: Dataset, result: Sanitization, **changes: Any) -> str:
-    """The report; a name that is not Unicode has no fingerprint, so that is given."""
-    run = RunFacts(
+def run_facts(**changes: Any) -> RunFacts:
+    return RunFacts(
         **{
             **{"settings": {"alpha": 0.1}, "method": "expansion", "learner": "forest", "seed": 1},
             **{"seconds": 1.0, "command": "unpoison clean x"},
             **changes,
         }
     )
-    return render(dataset, result, record=record.build(dataset, result, run=run))
+
+
+def page(dataset: Dataset, result: Sanitization, **changes: Any) -> str:
+    """The report."""
+    return render(dataset, result, record=record.build(dataset, result, run=run_facts(**changes)))
+
+
+def decoded(picture: Picture) -> NDArray[np.uint8]:
+    """The pixels of an exact picture."""
+    head, data = picture.uri.split(",")
+    assert head == "data:image/png;base64"
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))

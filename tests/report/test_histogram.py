@@ -29,3 +29,13 @@ def test_summary_fits_what_is_there() -> None:
     suspicion = np.array([0.1, 0.2, 0.9])
     assert "removed" not in histogram(suspicion, np.ones(3, dtype=np.bool_)).summary
     assert "kept" not in histogram(suspicion, np.zeros(3, dtype=np.bool_)).summary
+
+
+def test_the_line_stands_at_the_lowest_removed() -> None:
+    suspicion = np.array([0.1, 0.95, 0.5, 0.75])
+    chart = histogram(suspicion, np.array([True, True, False, False]))
+    assert chart.lowest_removed is not None
+    assert chart.lowest_removed.text == "0.50"
+    middle = next(tick.at for tick in chart.x_ticks if tick.text == "0.5")
+    assert chart.lowest_removed.at == middle
+    assert histogram(suspicion, np.ones(4, dtype=np.bool_)).lowest_removed is None

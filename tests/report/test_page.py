@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from typing import Any
@@ -12,18 +15,21 @@ from unpoison.core.result import Group
 from unpoison.data.container import Dataset, Preview
 from unpoison.report import page as page_module
 from unpoison.report import render
+from unpoison.report.embed import script
+from unpoison.report.review import Review
 
 from .builders import NASTY, judged, make, page
 
-VOID = {"meta", "img", "br", "line"}
+VOID = {"meta", "img", "br", "line", "input"}
 TAGS = (
     "html head meta title style body header main footer section article h1 h2 h3 p dl dt dd div ol ul li a "
     "code strong em bdi span i table caption thead tbody tr th td figure figcaption img blockquote details "
-    "summary svg text line rect"
+    "summary svg text line rect script button select option label input kbd"
 )
 ATTRIBUTES = (
-    "lang charset http-equiv content name class id aria-labelledby aria-label aria-hidden role tabindex "
-    "title scope colspan style src alt href viewbox x y x1 x2 y1 y2 width height text-anchor"
+    "lang charset http-equiv content name class id aria-labelledby aria-label aria-hidden aria-pressed role "
+    "tabindex title scope colspan style src alt href viewbox x y x1 x2 y1 y2 width height text-anchor type "
+    "for value autocomplete min accept hidden disabled data-label data-called data-all"
 )
 
 
@@ -38,17 +44,26 @@ class Checker(HTMLParser):
         self.images: list[dict[str, Any]] = []
         self.ids: list[str] = []
         self.links: list[str] = []
+        self.labelled: set[str] = set()
+        self.controls: set[str] = set()
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in TAGS.split(), tag
         found = dict(attrs)
         assert set(found) <= set(ATTRIBUTES.split()), found
         assert len(found) == len(attrs)
-        assert re.fullmatch(r"width:\d+\.\d%", found.get("style") or "width:0.0%")
+        assert re.fullmatch(r"(width|--share):\d+\.\d%", found.get("style") or "width:0.0%")
         if re.fullmatch("h[1-6]", tag):
             self.headings.append(int(tag[1]))
         if tag == "img":
             self.images.append(found)
+        if tag == "label":
+            self.labelled.add(found["for"] or "")
+        if tag in {"select", "input"}:
+            self.controls.add(found["id"] or "")
+        if tag == "script":
+            self.scripts.append((found, ""))
         self.ids += [found["id"] or ""] if "id" in found else []
         self.links += [found["href"] or ""] if "href" in found else []
         if tag not in VOID:
@@ -57,7 +72,7 @@ class Checker(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag not in VOID:
             assert self.open.pop() == tag
-            self.text.append(" " if tag in {"td", "th", "dt", "p"} else "")
+            self.text.append(" " if tag in {"td", "th", "dt", "p", "li"} else "")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
@@ -67,16 +82,18 @@ class Checker(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        if self.open[-1:] == ["script"]:
+            attributes, so_far = self.scripts[-1]
+            self.scripts[-1] = (attributes, so_far + data)
+        elif self.open[-1:] != ["style"]:
+            self.text.append(data)
 
 
 def check(html: str) -> Checker:
     assert html.startswith("<!DOCTYPE html>\n<html lang=")
-    data = html.encode("utf-8")
-    assert len(data) < 3_000_000
-    assert not [c for c in html if not c.isprintable() and c not in "\n\u3000"]
-    assert "<script" not in html.lower()
-    assert not re.search(r"<[^>]*\son\w+\s*=", re.sub(r'"[^"]*"', '""', html))
+    assert len(html.encode("utf-8")) < 30_000_000
+    assert not [c for c in set(html) if not c.isprintable() and c not in "\n\u3000"]
+    assert not re.search(r"<[^>]*\son\w+\s*=", re.sub(r'"[^"]*"', '""', html.replace(script(), "")))
     checker = Checker()
     checker.feed(html)
     checker.close()
@@ -84,14 +101,25 @@ def check(html: str) -> Checker:
     assert checker.headings[0] == 1
     assert checker.headings.count(1) == 1
     assert all(b - a <= 1 for a, b in zip(checker.headings, checker.headings[1:], strict=False))
-    assert all(image["alt"] and image["src"].startswith("data:image/png;base64,") for image in checker.images)
+    assert all(image["alt"] and image["src"].startswith("data:image/") for image in checker.images)
     assert len(set(checker.ids)) == len(checker.ids)
     assert all(link[0] == "#" and link[1:] in checker.ids for link in checker.links)
+    assert checker.controls <= checker.labelled
+    *blocks, (attributes, source) = checker.scripts
+    assert (attributes, source) == ({}, script())
+    assert all(found["type"] == "application/json" and "<" not in text for found, text in blocks)
     return checker
 
 
 def shown(html: str) -> str:
+    """What a reader without JavaScript sees."""
     return " ".join("".join(check(html).text).split())
+
+
+def data(html: str) -> dict[str, Any]:
+    """What the script reads."""
+    (found,) = (json.loads(text) for about, text in check(html).scripts if about.get("id") == "page-data")
+    return dict(found)
 
 
 def texts(n: int = 120, **options: Any) -> Dataset:
@@ -103,23 +131,26 @@ def test_says_what_was_found() -> None:
     result = judged(
         dataset, range(0, 30, 3), separation=0.43, agreement=0.02, consensus=0.95, other_thing=7.5
     )
-    text = shown(page(dataset, result))
+    html = page(dataset, result)
+    text = shown(html)
     for part in (
         "10 of 120 samples (8.3%) look planted: all are labelled 'cat' and called 'dog'",
+        "Clear evidence Models give the removed samples their own label in 0% of their votes",
         "It holds the 110 kept samples as one CSV file",
-        "cat 40 10 25.0% dog (10 of 10)",
+        "cat 40 10 25.0% 10",
         "2 classes lose nothing",
         "removed 10 samples labelled “cat”, called “dog”",
         "separation 43.0% The share of the variance",
         "other thing 7.5",
-        "text number 27 cat → called dog sample 27 suspicion 0.9",
+        "text number 27 cat → dog sample 27 suspicion 0.9",
+        "left over 120 10",
         "setting: alpha 0.1",
         "unpoison clean x",
         dataset.fingerprint,
         "Passes trained 1,000",
     ):
         assert part in text, part
-    assert "http" not in re.sub(r"http-equiv", "", page(dataset, result))
+    assert "http" not in re.sub(r"http-equiv", "", html)
 
 
 def test_nothing_removed() -> None:
@@ -127,30 +158,41 @@ def test_nothing_removed() -> None:
     text = shown(page(dataset, judged(dataset, [])))
     assert "Nothing in 120 samples looks planted." in text
     assert "Finding nothing is not a proof" in text
-    assert "Removed samples" not in text
+    assert "most suspicious first Kept" not in text
 
 
 def test_everything_removed() -> None:
     dataset = texts()
-    text = shown(page(dataset, judged(dataset, range(120))))
-    assert "The 60 most suspicious of 120." in text
-    assert "worth a look" not in text
+    html = page(dataset, judged(dataset, range(120)))
+    assert "worth a look" not in shown(html)
+    assert len(data(html)["samples"]) == 120
 
 
 def test_most_suspicious_first_and_no_more_than_promised() -> None:
     dataset = texts(n=600)
-    text = shown(page(dataset, judged(dataset, range(0, 300, 3))))
-    found = [int(number) for number in re.findall(r"text number (\d+)", text)]
-    assert found[:60] == list(range(297, 117, -3))
-    assert found[60:] == list(range(599, 575, -1))
+    html = page(dataset, judged(dataset, range(0, 300, 3)))
+    still = [int(number) for number in re.findall(r"text number (\d+)", shown(html))]
+    assert still[:24] == list(range(297, 225, -3))
+    assert still[24:] == list(range(599, 587, -1))
+    rows = data(html)["samples"]
+    assert [row[0] for row in rows[:100]] == [f"sample {i}" for i in range(297, -1, -3)]
+    assert [row[0] for row in rows[100:]] == [f"sample {i}" for i in range(599, 399, -1)]
 
 
-def test_policy_forbids_everything_but_styles_and_embedded_images() -> None:
-    dataset = texts()
-    html = page(dataset, judged(dataset, [0]))
+def test_policy_allows_one_script_by_its_hash_and_no_network() -> None:
+    html = page(dataset := texts(), judged(dataset, [0]))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
-    assert policy[1].startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'")
+    digest = base64.b64encode(hashlib.sha256(check(html).scripts[-1][1].encode()).digest()).decode()
+    allowed = dict(part.split(" ", 1) for part in policy[1].replace("&#39;", "'").split("; "))
+    assert allowed == {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": "'unsafe-inline'",
+        "script-src": f"'sha256-{digest}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
     assert html.index("Content-Security-Policy") < html.index("<style>")
 
 
@@ -180,7 +222,8 @@ def test_nasty_names_and_contents_stay_harmless(kind: str) -> None:
         return Preview(columns=columns) if kind == "rows" else Preview(image=pixels[index])
 
     ids = [i.replace("\udcff", "") for i in nasty_ids(220)]
-    dataset = make(kind, show, n=220, names=names, ids=ids, features=pixels)  # type: ignore[arg-type]
+    features = pixels if kind == "image" else None
+    dataset = make(kind, show, n=220, names=names, ids=ids, features=features)  # type: ignore[arg-type]
     dataset = dataclasses.replace(dataset, name=NASTY[0] + NASTY[5] + NASTY[-1])
     result = judged(dataset, range(0, 220, 2), **dict.fromkeys(NASTY[:10], 0.5))
     result = dataclasses.replace(result, notes=dict(zip(NASTY, NASTY, strict=True)))
@@ -191,6 +234,7 @@ def test_nasty_names_and_contents_stay_harmless(kind: str) -> None:
     assert "{{7*7}}" in text
     assert "null\\x00byte" in text
     assert "bidi\\u202egnp.exe\\u2066" in text
+    assert {row[0] for row in data(html)["samples"]} <= set(ids), "overrides need ids as they are"
 
 
 def test_surrogates_do_not_break_the_page() -> None:
@@ -218,26 +262,26 @@ def test_long_names_are_cut_with_more_in_the_title() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 1000])
-def test_stays_small_at_its_worst(n_classes: int) -> None:
+def test_stays_bounded_at_its_worst(n_classes: int) -> None:
     rng = np.random.default_rng(0)
-    noise = rng.integers(0, 256, (4000, 24, 24, 3), dtype=np.uint8)
+    noise = rng.integers(0, 256, (2000, 24, 24, 3), dtype=np.uint8)
     large = rng.integers(0, 256, (128, 128, 3), dtype=np.uint8)
     dataset = make(
         "image",
         lambda _: Preview(image=large),
-        n=4000,
+        n=2000,
         names=[f"{i}" + "<&\"'" * 1000 for i in range(n_classes)],
-        ids=[f"{i}" + "\0\"'" * 300 for i in range(4000)],
+        ids=[f"{i}" + "\0\"'" * 300 for i in range(2000)],
         features=noise,
     )
-    result = judged(dataset, range(3500), **{f"{i}" + '"' * 99: 0.1 for i in range(50)})
+    result = judged(dataset, range(1500), **{f"{i}" + '"' * 99: 0.1 for i in range(50)})
     groups = tuple(dataclasses.replace(result.groups[0], label=i % n_classes) for i in range(500))
     result = dataclasses.replace(result, groups=groups)
     long = {f"{i}" + '"' * 999: '"' * 9999 for i in range(500)}
     check(page(dataset, result, settings=long, command='"' * 99_999))
 
 
-def test_pictures_rows_and_what_cannot_be_shown() -> None:
+def test_pictures_and_what_cannot_be_shown() -> None:
     pixels = np.zeros((120, 8, 8, 1), dtype=np.uint8)
 
     def show(index: int) -> Preview:
@@ -248,15 +292,32 @@ def test_pictures_rows_and_what_cannot_be_shown() -> None:
     dataset = make("image", show, features=pixels)
     html = page(dataset, judged(dataset, [0, 3, 6]))
     checker = check(html)
-    assert len(checker.images) == 5 + 2 + 24
+    assert len(checker.images) == 6 + 2 + 12
     assert all(image.get("class") == "tiny" for image in checker.images)
     assert "cannot be shown" in html
     assert "What the removed images have in common" in html
+
+
+def test_rows_show_their_columns() -> None:
     rows = make("rows", lambda i: Preview(columns=tuple((f"column {c}", f"{i}.{c}") for c in range(14))))
-    text = shown(page(rows, judged(rows, [0, 3])))
-    assert "column 9" in text
+    html = page(rows, judged(rows, [0, 3]))
+    text = shown(html)
+    assert "column 9 3.9" in text
     assert "column 10" not in text
     assert "4 more columns are not shown." in text
+    assert data(html)["columns"] == [f"column {c}" for c in range(10)]
+    assert data(html)["samples"][0][8] == [f"3.{c}" for c in range(10)]
+
+
+def test_a_column_that_sets_the_removed_apart_comes_first() -> None:
+    removed = range(0, 30, 3)
+    rows = make(
+        "rows",
+        lambda i: Preview(columns=(*((f"c{c}", f"{i}.{c}") for c in range(14)), ("mark", str(i in removed)))),
+    )
+    html = page(rows, judged(rows, removed))
+    assert data(html)["columns"][:2] == ["mark", "c0"]
+    assert "mark True 100% 0%" in shown(html)
 
 
 def test_common_mark_of_texts_is_named() -> None:
@@ -280,13 +341,42 @@ def test_groups_removed_first_then_by_size() -> None:
 
 def test_no_vote_is_said() -> None:
     dataset = texts()
-    assert "cat → called no vote" in shown(page(dataset, judged(dataset, [0], called=-1)))
+    assert "cat → no vote" in shown(page(dataset, judged(dataset, [0], called=-1)))
 
 
-def test_template_never_switches_escaping_off() -> None:
-    environment = page_module._template().environment
-    assert environment.autoescape is True
-    source = (page_module.resources.files("unpoison.report") / "page.html.j2").read_text(encoding="utf-8")
-    body = source.split("#}", 1)[1]
-    assert not re.search(r"\|\s*safe", body)
-    assert "autoescape" not in body
+def test_a_review_is_said_and_its_samples_are_there() -> None:
+    from unpoison.outputs import record
+    from unpoison.outputs.overrides import Overrides
+
+    from .builders import run_facts
+
+    dataset = texts(n=600)
+    result = judged(dataset, [0, 3])
+    keep, decided = result.keep.copy(), np.zeros(600, dtype=np.bool_)
+    keep[[0, 4]] = True, False
+    decided[[0, 4]] = True
+    review = Review(keep, decided)
+    facts = record.build(dataset, result, run=run_facts())
+    overrides = Overrides("", frozenset({"sample 0"}), frozenset({"sample 4"}), "0" * 64)
+    facts = record.reviewed(facts, dataset, result, review=review, overrides=overrides)
+    html = render(dataset, result, record=facts, review=review)
+    assert "1 that the run had removed are kept, 1 that it had kept are removed. Now 2 are removed" in shown(
+        html
+    )
+    rows = {row[0]: row for row in data(html)["samples"]}
+    assert rows["sample 0"][5:8] == [0, 1, 1]
+    assert rows["sample 3"][5:8] == [0, 0, 0]
+    assert rows["sample 4"][5:8] == [1, 0, 1], "too little suspicion to be shown otherwise"
+
+
+def test_templates_never_switch_escaping_off() -> None:
+    assert page_module._template("page.html.j2").environment.autoescape is True
+    folder = page_module.embed.resources.files("unpoison.report") / "web"
+    sources = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    for name, source in sources.items():
+        if name.endswith(".j2"):
+            assert not re.search(r"\|\s*safe|autoescape", source.split("#}", 1)[1]), name
+    scripts = [source for name, source in sources.items() if name.endswith(".js")]
+    assert len(scripts) == len(page_module.embed.SCRIPTS)
+    for source in scripts:
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(|</", source)

@@ -10,12 +10,10 @@ from typing import Any
 
 import click
 
-from unpoison.cli.given import command, load_options
+from unpoison.cli.given import command, learner_choice, learner_options, load_options, source_options
 from unpoison.cli.progress import progress_bars
 from unpoison.cli.text import shown
 from unpoison.core.presets import METHODS, PRESETS
-from unpoison.learners.defaults import LEARNERS, NETWORK_NAMES
-from unpoison.learners.recipes import AUGMENTATIONS, PRECISIONS, RECIPES
 
 
 def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -30,39 +28,9 @@ def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Folder for the results; new or empty."
 )
-@click.option("--label", metavar="COLUMN", help="Column of a table that holds the labels.")
-@click.option("--text", metavar="COLUMN", help="Column of a table that is text (found by itself otherwise).")
-@click.option("--id", "id_column", metavar="COLUMN", help="Column of a table that names each sample.")
-@click.option("--split", metavar="NAME", help="Split of an hf: dataset (train if not given).")
-@click.option(
-    "--image", metavar="COLUMN", help="Column of an hf: dataset with the images, if there are several."
-)
-@click.option(
-    "--image-size", type=click.IntRange(min=1), help="Side in pixels that folder images are scaled to."
-)
+@source_options
 @click.option("--copy", is_flag=True, help="Copy images into clean/ instead of making hard links.")
-@click.option(
-    "--learner",
-    metavar="NAME",
-    default="auto",
-    show_default=True,
-    help=f"One of {', '.join((*LEARNERS, *NETWORK_NAMES))}, or your own network as module:callable. auto: a "
-    "network for images of 16 pixels or more where torch is installed, logistic for the rest.",
-)
-@click.option("--recipe", type=click.Choice(RECIPES), help="How networks are trained (docs/training.md).")
-@click.option(
-    "--augment", type=click.Choice(AUGMENTATIONS), help="How images are varied in training; by dataset."
-)
-@click.option("--device", default="auto", show_default=True, help="For networks: auto, cpu, cuda or mps.")
-@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Threads of one network on a CPU. Unlike --workers it can change the last bits of a result.",
-)
-@click.option("--compile", is_flag=True, help="Pass networks through torch.compile.")
+@learner_options
 @click.option(
     "--method",
     type=click.Choice(METHODS),
@@ -82,6 +50,18 @@ def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float
     metavar="FRACTION",
     help="Exit with 1 when more than this share of the samples is judged poisoned.",
 )
+@click.option(
+    "--summary",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a summary in Markdown, for a pull request (docs/pipelines.md).",
+)
+@click.option(
+    "--sarif",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the removed samples as SARIF 2.1.0, for code hosts.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors (and the JSON if asked for).")
 @click.option("--no-progress", is_flag=True, help="Draw no progress bars.")
 def clean(source: str, out: Path, **given: Any) -> None:
@@ -92,9 +72,13 @@ def clean(source: str, out: Path, **given: Any) -> None:
     name: digits, or cifar10, gtsrb, imagenette or fashion-mnist once fetched (unpoison data fetch).
     """
     from unpoison.cleaning import clean as run_clean
+    from unpoison.outputs.pipeline_files import PipelineFiles
 
+    files = PipelineFiles(source, out, summary=given["summary"], sarif=given["sarif"])
+    files.check()
     with progress_bars(enabled=not (given["quiet"] or given["no_progress"])) as listener:
         record = run_clean(source, out, options=_options(given), listener=listener, command=command())
+    files.write(record)
     if given["as_json"]:
         click.echo(json.dumps({**record, "out": str(out)}, indent=2))
     elif not given["quiet"]:
@@ -106,19 +90,11 @@ def clean(source: str, out: Path, **given: Any) -> None:
 
 def _options(given: dict[str, Any]) -> Any:
     from unpoison.cleaning import CleanOptions
-    from unpoison.learners.choose import LearnerChoice
-    from unpoison.learners.recipes import TrainingOptions
 
-    training = TrainingOptions(
-        device=given["device"],
-        precision=given["precision"],
-        threads=given["threads"],
-        compile=given["compile"],
-    )
     return CleanOptions(
         method=given["method"],
         preset=given["preset"],
-        learner=LearnerChoice(given["learner"], given["recipe"], training),
+        learner=learner_choice(given),
         augment=given["augment"],
         seed=given["seed"],
         workers=given["workers"],

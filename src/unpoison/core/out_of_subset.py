@@ -16,7 +16,7 @@ from unpoison.core.boosting import count_votes, suspicion_from_losses
 from unpoison.core.comovement import movements, split_in_two
 from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.learner import LearnerFactory
-from unpoison.core.result import Cost, Group, Sanitization
+from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.sampling import sample_per_class
 from unpoison.core.tasks import FitTask, Workshop, cost_array
 from unpoison.core.trimming import class_members
@@ -100,6 +100,12 @@ def clean_out_of_subset(
         cost=workshop.cost,
         groups=groups,
         notes={"vote_accuracy": float((predicted == labels)[component == 0].mean())},
+        votes=VoteRecord(
+            tuple(f"judge {j + 1}" for j in range(len(halves))),
+            judges.predictions,
+            judges.losses,
+            ~judges.seen,
+        ),
     )
 
 

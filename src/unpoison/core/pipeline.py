@@ -20,7 +20,7 @@ from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
 from unpoison.core.ispl import find_component
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.out_of_subset import clean_out_of_subset
-from unpoison.core.result import Group, Sanitization
+from unpoison.core.result import Group, Sanitization, VoteRecord
 from unpoison.core.self_training import recover
 from unpoison.core.tasks import FitTask, Runner, Task, Workshop, cost_array, run_serially
 from unpoison.errors import InputError
@@ -99,6 +99,12 @@ class Votes:
     predictions: NDArray[np.int32]
     losses: NDArray[np.float32]
     fitted_to: list[IndexArray]
+    names: tuple[str, ...] = ()
+
+    def record(self) -> VoteRecord:
+        """The rows as the result keeps them; everyone is asked about every sample."""
+        asked = np.ones(self.predictions.shape, dtype=np.bool_)
+        return VoteRecord(self.names, self.predictions, self.losses, asked)
 
 
 def clean_by_ispl(
@@ -125,6 +131,7 @@ def clean_by_ispl(
         cost=workshop.cost,
         groups=_removed_by_class(keep, modal, support, labels, n_classes),
         notes={"vote_accuracy": float((modal == labels).mean())},
+        votes=votes.record(),
     )
 
 
@@ -165,6 +172,7 @@ def _components_and_votes(
         predictions=np.stack([rows[key]["predictions"] for key in order]),
         losses=np.stack([rows[key]["losses"] for key in order]),
         fitted_to=[found[key] for key in order],
+        names=tuple(f"restart {r + 1}, round {i + 1}" for r, i in order),
     )
 
 

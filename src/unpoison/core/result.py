@@ -48,6 +48,18 @@ class Group:
 
 
 @dataclass(frozen=True)
+class VoteRecord:
+    """What every voter says of every sample: the arrays have a row a voter and a column a sample."""
+
+    voters: tuple[str, ...]
+    """What each voter is, such as ``restart 1, round 2``."""
+    predictions: NDArray[np.int32]
+    losses: NDArray[np.float32]
+    asked: BoolArray
+    """False where a voter's word does not count, since it had trained on the sample."""
+
+
+@dataclass(frozen=True)
 class Sanitization:
     """The decision for ``n`` samples.
 
@@ -63,6 +75,8 @@ class Sanitization:
     groups: tuple[Group, ...] = ()
     notes: dict[str, Any] = field(default_factory=dict)
     """Plain facts for ``run.json``; ``vote_accuracy``: the share of samples whose voted label is theirs."""
+    votes: VoteRecord | None = None
+    """The votes behind the decision, where the method has voters."""
 
     @property
     def n_removed(self) -> int:

@@ -62,12 +62,16 @@ class HubOrigin:
 
 
 def load_hub(source: str, *, options: LoadOptions) -> Dataset:
-    """Read ``user/name``, ``user/name:config`` or a folder; see ``unpoison.data.hub_open.find_place``.
+    """Read ``user/name``, ``user/name:config`` or a folder; see ``unpoison.data.hub_open.find_place``."""
+    return hub_dataset(open_hub(source, split=options.split, max_bytes=options.max_bytes), options=options)
+
+
+def hub_dataset(rows: HubRows, *, options: LoadOptions) -> Dataset:
+    """What the rows are under the options.
 
     A column of images makes it a set of images, unless a column of text is named; otherwise the columns of
     numbers and strings are features as those of a table are. Other columns are kept but not looked at.
     """
-    rows = open_hub(source, split=options.split, max_bytes=options.max_bytes)
     name = shown(rows.name)
     if len(rows) == 0:
         raise InputError(f"{name}: the split {rows.split!r} has no rows; choose another with --split")

@@ -58,7 +58,32 @@ def open_saved(folder: Path, *, split: str | None = None, max_bytes: int) -> Hub
             _check_arrow(inner / file, f"{name}: {shown(file)}")
         with quiet(datasets):
             dataset = datasets.load_from_disk(str(inner.resolve()))
-    return _rows(datasets, dataset, folder.name, own_split, None, max_bytes)
+    return rows_of(dataset, name=folder.name, split=own_split, max_bytes=max_bytes)
+
+
+def rows_of(dataset: Any, *, name: str, split: str, root: Path | None = None, max_bytes: int) -> HubRows:
+    """The rows of a ``datasets.Dataset`` whose indices are those of its table."""
+    datasets = _package(f"reading {shown(name)}")
+    table, features = dataset.data.table, dataset.features
+    check_budget(shown(name), table.num_rows * SAMPLE_BYTES, max_bytes)
+    with refusing(shown(name), "its Arrow data is damaged; write it again"):
+        table.validate(full=True)
+    check_header(table.column_names, shown(name))
+    info = {key: getattr(dataset.info, key) for key in ("citation", "description", "homepage", "license")}
+    kinds = {column: features[column] for column in table.column_names}
+    return HubRows(
+        name=name,
+        split=split,
+        table=table.replace_schema_metadata(features.arrow_schema.metadata),
+        info={**info, "features": features.to_dict()},
+        images=tuple(c for c, kind in kinds.items() if isinstance(kind, datasets.Image)),
+        classes={
+            c: tuple(map(str, kind.names))
+            for c, kind in kinds.items()
+            if isinstance(kind, datasets.ClassLabel)
+        },
+        root=root,
+    )
 
 
 @contextmanager
@@ -106,7 +131,7 @@ def _open_built(datasets: Any, place: Place, *, split: str | None, max_bytes: in
         builder.download_and_prepare(download_mode=mode)
         dataset = builder.as_dataset(split=wanted)
         root = place.folder if reader == "imagefolder" else None
-        return _rows(datasets, dataset, place.name, wanted, root, max_bytes)
+        return rows_of(dataset, name=place.name, split=wanted, root=root, max_bytes=max_bytes)
 
 
 @contextmanager
@@ -131,29 +156,6 @@ def _explaining(datasets: Any, place: Place) -> Iterator[None]:
             f"{failed} ({describe(error)}); tried load_dataset({call}), as there is no such folder. Check "
             f"the spelling; {network}; for a private or gated dataset log in with: hf auth login"
         ) from error
-
-
-def _rows(datasets: Any, dataset: Any, name: str, split: str, root: Path | None, max_bytes: int) -> HubRows:
-    table, features = dataset.data.table, dataset.features
-    check_budget(shown(name), table.num_rows * SAMPLE_BYTES, max_bytes)
-    with refusing(shown(name), "its Arrow data is damaged; write it again"):
-        table.validate(full=True)
-    check_header(table.column_names, shown(name))
-    info = {key: getattr(dataset.info, key) for key in ("citation", "description", "homepage", "license")}
-    kinds = {column: features[column] for column in table.column_names}
-    return HubRows(
-        name=name,
-        split=split,
-        table=table.replace_schema_metadata(features.arrow_schema.metadata),
-        info={**info, "features": features.to_dict()},
-        images=tuple(c for c, kind in kinds.items() if isinstance(kind, datasets.Image)),
-        classes={
-            c: tuple(map(str, kind.names))
-            for c, kind in kinds.items()
-            if isinstance(kind, datasets.ClassLabel)
-        },
-        root=root,
-    )
 
 
 def _check_arrow(path: Path, name: str) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
 from unpoison.errors import OutputError
-from unpoison.outputs import manifest, place, record
+from unpoison.outputs import evidence, manifest, place, record
 from unpoison.outputs.place import WORK_FOLDER, is_complete, prepare
-from unpoison.outputs.record import RunFacts
+from unpoison.outputs.record import Record, RunFacts
 from unpoison.report.page import render
+from unpoison.report.review import Review
+from unpoison.report.study import Study, study
 
 __all__ = ["write", "RunFacts", "prepare", "is_complete", "WORK_FOLDER"]
 
@@ -36,7 +38,9 @@ def write(dataset: Dataset, result: Sanitization, directory: Path, *, run: RunFa
         _check_ours(directory)
         staging = _new_staging(directory)
         try:
-            _fill(staging, dataset, result, run)
+            found = study(dataset, result)
+            facts = record.build(dataset, result, run=run, shared=found.shared())
+            _fill(staging, dataset, result, facts=facts, found=found)
             _flush(staging)
             _publish(staging, directory)
         finally:
@@ -48,6 +52,50 @@ def write(dataset: Dataset, result: Sanitization, directory: Path, *, run: RunFa
         ) from error
     shutil.rmtree(directory / WORK_FOLDER, ignore_errors=True)
     return directory
+
+
+def rewrite(
+    dataset: Dataset, result: Sanitization, directory: Path, *, facts: Record, review: Review
+) -> None:
+    """Replace the results in ``directory`` by those after a review; ``facts`` is their record.
+
+    Whatever happens, the folder then holds the old results, or the new ones, or is finished by
+    :func:`finish_review`.
+
+    Raises:
+        OutputError: The results could not be written; the old ones are as they were.
+    """
+    place.check_work_folder(directory)
+    work = directory / WORK_FOLDER
+    try:
+        staging = _new_staging(directory)
+        _fill(staging, dataset, result, facts=facts, found=study(dataset, result), review=review)
+        _flush(staging)
+        staging.replace(work / place.READY_REVIEW)  # from here on the review counts
+        _flush_one(work)
+    except BaseException as error:
+        shutil.rmtree(work, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise OutputError(
+                f"{place.show(directory)}: the results could not be written ({error}); nothing was changed"
+            ) from error
+        raise
+    finish_review(directory)
+
+
+def finish_review(directory: Path) -> None:
+    """Put in place what :func:`rewrite` had written when it was interrupted; nothing where nothing was."""
+    place.check_work_folder(directory)
+    if not place.has_ready_review(directory):
+        return
+    try:
+        _publish(directory / WORK_FOLDER / place.READY_REVIEW, directory)
+    except OSError as error:
+        raise OutputError(
+            f"{place.show(directory)}: the review could not be put in place ({error}); remedy that and "
+            "run the same command again"
+        ) from error
+    shutil.rmtree(directory / WORK_FOLDER, ignore_errors=True)
 
 
 def _check_ours(directory: Path) -> None:
@@ -70,19 +118,27 @@ def _new_staging(directory: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=_STAGING, dir=work))
 
 
-def _fill(staging: Path, dataset: Dataset, result: Sanitization, run: RunFacts) -> None:
-    table = manifest.build(dataset, result)
+def _fill(
+    staging: Path,
+    dataset: Dataset,
+    result: Sanitization,
+    *,
+    facts: Record,
+    found: Study,
+    review: Review | None = None,
+) -> None:
+    table = manifest.build(dataset, result, review)
     manifest.write_csv(table, staging / place.MANIFEST_CSV)
     manifest.write_parquet(table, staging / place.MANIFEST_PARQUET)
-    facts = record.build(dataset, result, run=run)
-    page = render(dataset, result, record=facts)
+    evidence.write(staging / place.EVIDENCE, result, found.near)
+    page = render(dataset, result, record=facts, found=found, review=review)
     (staging / place.REPORT).write_bytes(page.encode("utf-8"))
     clean = staging / place.CLEAN
     clean.mkdir()
-    dataset.origin.write_kept(result.keep, clean)
+    dataset.origin.write_kept(result.keep if review is None else review.keep, clean)
     hashed = place.hashed_names(staging, form=dataset.origin.form)
-    facts["files"] = {name: hash_file(staging / name) for name in hashed}
-    (staging / place.RUN).write_bytes(record.dump(facts))
+    files = {name: hash_file(staging / name) for name in hashed}
+    (staging / place.RUN).write_bytes(record.dump({**facts, "files": files}))
 
 
 def hash_file(path: Path) -> str:
@@ -95,6 +151,8 @@ def _publish(staging: Path, directory: Path) -> None:
     """Move everything to where it belongs. Each step is atomic, and ``run.json`` tells that all were done."""
     _set_aside(directory / place.RUN, staging)
     for name in place.PUBLISHED:
+        if not os.path.lexists(staging / name):
+            continue  # moved before an interruption
         if name == place.RUN:
             _flush_one(directory)
         elif not (directory / name).is_file():

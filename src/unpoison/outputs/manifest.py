@@ -21,31 +21,38 @@ import pyarrow.parquet as pq
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
 from unpoison.errors import OutputError
+from unpoison.report.review import Review
 from unpoison.report.text import printable
 
 Table: TypeAlias = Any
 """A ``pyarrow.Table``; pyarrow carries no types."""
 
 SUSPICION_DIGITS = 6
+BY_RUN, BY_REVIEW = "run", "review"
+"""Who decided about a sample."""
+
 _HEAD = (
     ("id", pa.string()),
     ("source", pa.string()),
     ("label", pa.string()),
     ("keep", pa.bool_()),
+    ("decided_by", pa.string()),
     ("suspicion", pa.float64()),
     ("predicted", pa.string()),
 )
 
 
-def build(dataset: Dataset, result: Sanitization) -> Table:
+def build(dataset: Dataset, result: Sanitization, review: Review | None = None) -> Table:
     """One row a sample in the order of the dataset, :func:`schema` columns."""
+    review = review or Review.none(result)
     check_match(dataset, result)
     check_text(dataset)
     columns: list[Any] = [
         list(dataset.ids),
         list(dataset.sources),
         [dataset.class_names[label] for label in dataset.labels],
-        result.keep.tolist(),
+        review.keep.tolist(),
+        [BY_REVIEW if reviewed else BY_RUN for reviewed in review.decided],
         # Adding zero turns -0.0 into 0.0: two names for one number would be two different files.
         (np.round(result.suspicion, SUSPICION_DIGITS) + 0.0).tolist(),
         [class_name(dataset, called) for called in result.predicted],
@@ -94,6 +101,8 @@ def read_parquet(path: Path) -> Table:
         raise OutputError("has other columns than a manifest")
     if any(column.null_count for column in table.columns):
         raise OutputError("has empty cells, which a manifest never has")
+    if not set(table["decided_by"].unique().to_pylist()) <= {BY_RUN, BY_REVIEW}:
+        raise OutputError(f"names others than '{BY_RUN}' and '{BY_REVIEW}' in decided_by")
     return table
 
 

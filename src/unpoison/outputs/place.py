@@ -10,13 +10,17 @@ from unpoison.report.text import printable
 WORK_FOLDER = ".unpoison-work"
 """Checkpoints and unfinished files, inside the output folder; gone when a run is complete."""
 
+READY_REVIEW = "review"
+"""In the work folder: a review that was written whole, while it is being put in place."""
+
 RUN = "run.json"
 REPORT = "report.html"
 MANIFEST_CSV = "manifest.csv"
 MANIFEST_PARQUET = "manifest.parquet"
+EVIDENCE = "evidence.npz"
 CLEAN = "clean"
 
-PUBLISHED = (CLEAN, MANIFEST_PARQUET, MANIFEST_CSV, REPORT, RUN)
+PUBLISHED = (CLEAN, EVIDENCE, MANIFEST_PARQUET, MANIFEST_CSV, REPORT, RUN)
 """Everything a complete run leaves, in the order it appears: ``run.json`` last."""
 
 
@@ -26,11 +30,29 @@ def hashed_names(directory: Path, *, form: str) -> list[str]:
     A cleaned set that is one file is among them: the hashes of its samples cover neither a table's header nor
     the other arrays of an ``.npz``. A folder of images has a hash for each in the manifest.
     """
-    names = [MANIFEST_CSV, MANIFEST_PARQUET, REPORT]
+    names = [EVIDENCE, MANIFEST_CSV, MANIFEST_PARQUET, REPORT]
     clean = directory / CLEAN
     if form != "folder" and clean.is_dir() and not clean.is_symlink():
         names += sorted(f"{CLEAN}/{entry.name}" for entry in clean.iterdir() if entry.is_file())
     return names
+
+
+def check_folder(directory: Path) -> None:
+    """Refuse what is no folder, before anything in it is looked at."""
+    try:
+        found = directory.is_dir()
+    except (OSError, ValueError):  # a name that no folder can have
+        found = False
+    if not found:
+        raise OutputError(f"{show(directory)}: there is no such folder; give the --out folder of a run")
+
+
+UNFINISHED_REVIEW = "holds a review that was interrupted; finish it with the same unpoison apply again"
+
+
+def has_ready_review(directory: Path) -> bool:
+    """Whether a review was interrupted while it was being put in place."""
+    return (directory / WORK_FOLDER / READY_REVIEW / RUN).is_file()
 
 
 def is_complete(directory: Path) -> bool:
@@ -94,6 +116,8 @@ def _check_usable(directory: Path, *, resume: bool) -> None:
     if not directory.is_dir():
         raise OutputError(f"{show(directory)}: is a file; choose a folder with --out")
     check_work_folder(directory)
+    if has_ready_review(directory):
+        raise OutputError(f"{show(directory)}: {UNFINISHED_REVIEW}")
     found = {entry.name for entry in directory.iterdir()}
     if found and not (found == {WORK_FOLDER} and _is_empty(directory / WORK_FOLDER)):
         _check_resumable(directory, found, resume=resume)

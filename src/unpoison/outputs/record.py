@@ -8,7 +8,7 @@ import math
 import platform
 from collections.abc import Mapping
 from importlib import metadata
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,10 +16,18 @@ import numpy as np
 from unpoison import __version__
 from unpoison.core.result import Group, Sanitization
 from unpoison.data.container import Dataset
+from unpoison.errors import OutputError
 from unpoison.outputs.manifest import class_name
+from unpoison.outputs.overrides import Overrides
+from unpoison.outputs.place import RUN, show
 from unpoison.outputs.verdict import caution, verdict
+from unpoison.report.certainty import certainty
+from unpoison.report.review import Review
+from unpoison.report.text import count, printable
+from unpoison.types import BoolArray
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: the manifest has ``decided_by``, and ``evidence.npz`` stands beside it."""
 
 Record: TypeAlias = dict[str, Any]
 
@@ -34,6 +42,8 @@ class RunFacts:
     seed: int
     seconds: float
     command: str | None = None
+    source: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Where the data was read from, for ``unpoison apply``, which reads it again."""
     input: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Choices at reading the data, such as the size of images."""
     training: dict[str, Any] | None = None
@@ -42,8 +52,13 @@ class RunFacts:
     """The rate at which networks computed, over that of a large matrix product on the same device."""
 
 
-def build(dataset: Dataset, result: Sanitization, *, run: RunFacts) -> Record:
-    """The content of ``run.json`` except ``files``; only numbers, text, lists and dicts."""
+def build(
+    dataset: Dataset, result: Sanitization, *, run: RunFacts, shared: Mapping[int, str] | None = None
+) -> Record:
+    """The content of ``run.json`` except ``files``; only numbers, text, lists and dicts.
+
+    ``shared`` is for the verdict: see there.
+    """
     facts = {
         "format_version": FORMAT_VERSION,
         "tool": {"name": "unpoison", "version": __version__},
@@ -52,15 +67,74 @@ def build(dataset: Dataset, result: Sanitization, *, run: RunFacts) -> Record:
         "learner": run.learner,
         "training": run.training,
         "seed": run.seed,
+        "source": run.source,
         "input": run.input,
         "settings": run.settings,
         "versions": versions(with_torch=run.training is not None),
         "data": _data(dataset),
-        "result": _result(dataset, result),
+        "result": _result(dataset, result, shared),
+        "review": None,
         "cost": {**dataclasses.asdict(result.cost), "matmul_share": run.matmul_share},
         "timings": {"seconds": round(run.seconds, 3)},
     }
     record: Record = plain(facts)
+    return record
+
+
+def reviewed(
+    record: Record, dataset: Dataset, result: Sanitization, *, review: Review, overrides: Overrides
+) -> Record:
+    """The record of a run after a review: the run's findings, the numbers of now, and who changed them.
+
+    The same overrides again are the same review.
+    """
+    put_back, taken_out = review.put_back(result.keep), review.taken_out(result.keep)
+    removed = int((~review.keep).sum())
+    applied = [
+        entry
+        for entry in (record["review"] or {}).get("applied", [])
+        if entry.get("overrides_sha256") != overrides.sha256
+    ]
+    entry = {
+        "overrides_sha256": overrides.sha256,
+        "keep": len(overrides.keep),
+        "remove": len(overrides.remove),
+    }
+    facts = {
+        "summary": f"People decided about {count(int(review.decided.sum()))} of the samples: "
+        f"{count(put_back)} that the run had removed are kept, "
+        f"{count(taken_out)} that it had kept are removed. Now {count(removed)} are removed.",
+        "n_decided": int(review.decided.sum()),
+        "n_put_back": put_back,
+        "n_taken_out": taken_out,
+        "applied": [*applied, {**entry, "version": __version__}],
+    }
+    found = {**record["result"], **counts(dataset, result, review.keep)}
+    return {**record, "result": found, "review": facts}
+
+
+def read_record(directory: Path) -> Record:
+    """What ``run.json`` in ``directory`` says.
+
+    Raises:
+        OutputError: It cannot be read, or is of another format.
+    """
+    path = directory / RUN
+    try:
+        record: Record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise OutputError(f"{show(path)} cannot be read ({printable(str(error), 200)})") from error
+    parts = ("data", "result", "files")
+    if not isinstance(record, dict) or not all(isinstance(record.get(part), dict) for part in parts):
+        raise OutputError(
+            f"{show(path)} was not written by unpoison; choose an empty or new folder with --out"
+        )
+    if record.get("format_version") != FORMAT_VERSION:
+        found = printable(repr(record.get("format_version")))
+        raise OutputError(
+            f"{show(path)} has format version {found}; this version of unpoison knows {FORMAT_VERSION}. "
+            "Run unpoison clean again, into a new folder"
+        )
     return record
 
 
@@ -118,21 +192,30 @@ def _data(dataset: Dataset) -> Record:
     }
 
 
-def _result(dataset: Dataset, result: Sanitization) -> Record:
+def _result(dataset: Dataset, result: Sanitization, shared: Mapping[int, str] | None) -> Record:
     return {
-        "verdict": verdict(dataset, result),
+        "verdict": verdict(dataset, result, shared=shared),
+        "certainty": certainty(dataset.labels, result),
         "caution": caution(result),
-        "n_removed": result.n_removed,
-        "removed_fraction": result.removed_fraction,
-        "by_class": [_by_class(dataset, result, label) for label in range(len(dataset.class_names))],
+        **counts(dataset, result, result.keep),
         "groups": [_group(dataset, group) for group in result.groups],
         "notes": result.notes,
     }
 
 
-def _by_class(dataset: Dataset, result: Sanitization, label: int) -> Record:
+def counts(dataset: Dataset, result: Sanitization, keep: BoolArray) -> Record:
+    """How many samples are removed, in all and of each class; ``keep`` may be a reviewer's."""
+    removed = int((~keep).sum())
+    return {
+        "n_removed": removed,
+        "removed_fraction": removed / len(keep),
+        "by_class": [_by_class(dataset, result, keep, label) for label in range(len(dataset.class_names))],
+    }
+
+
+def _by_class(dataset: Dataset, result: Sanitization, keep: BoolArray, label: int) -> Record:
     members = dataset.labels == label
-    called = result.predicted[members & ~result.keep]
+    called = result.predicted[members & ~keep]
     votes = np.bincount(called[called >= 0], minlength=len(dataset.class_names))
     return {
         "class": dataset.class_names[label],

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
 
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
+from unpoison.report.certainty import WEAK_VOTE
 from unpoison.report.text import count, percent, printable
 
 Pair: TypeAlias = tuple[int, int]
 """A label, and what models that did not train on the samples call them."""
 
-WEAK_VOTE = 0.7
-"""Where fewer samples than this get their own label by vote, the learner cannot tell odd from planted."""
-
 _NAMED_PAIRS = 3
+_NAMED_SHARE = 0.1
 _MOST = 0.8
 
 
-def verdict(dataset: Dataset, result: Sanitization) -> str:
-    """What was found, in one plain sentence without markup, safe to print on a terminal."""
+def verdict(dataset: Dataset, result: Sanitization, *, shared: Mapping[int, str] | None = None) -> str:
+    """What was found, in one plain sentence without markup, safe to print on a terminal.
+
+    ``shared`` says for a label what its removed samples have in common: ``share the word 'cf'``.
+    """
     n, n_removed = len(dataset), result.n_removed
     if n_removed == 0:
         return f"Nothing in {count(n)} samples looks planted."
     look = "looks" if n_removed == 1 else "look"
     head = f"{count(n_removed)} of {count(n)} samples ({percent(result.removed_fraction)}) {look} planted"
-    return f"{head}: {_detail(dataset, result)}."
+    return f"{head}: {_detail(dataset, result, shared or {})}."
 
 
 def caution(result: Sanitization) -> str | None:
@@ -57,23 +60,42 @@ def removed_pairs(dataset: Dataset, result: Sanitization) -> list[tuple[Pair, in
     return sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _detail(dataset: Dataset, result: Sanitization) -> str:
+def _detail(dataset: Dataset, result: Sanitization, shared: Mapping[int, str]) -> str:
     pairs = removed_pairs(dataset, result)
     total = max(result.n_removed, sum(size for _, size in pairs))
-    named = pairs[:_NAMED_PAIRS]
     first, size = pairs[0]
+    phrase = _phrase(dataset, result, first, size)
     if total == 1:
-        return f"it is {_phrase(dataset, first)}{_witness([first], one=True)}"
+        return f"it is {phrase}{_witness([first], one=True)}"
     if size >= _MOST * total or len(pairs) == 1:
         amount = "all" if size == total else "most" if 2 * size > total else count(size)
-        return f"{amount} are {_phrase(dataset, first)}{_witness([first])}"
-    covered = sum(part for _, part in named)
-    if 2 * covered <= total:
+        also = f", and {shared[first[0]]}" if first[0] in shared else ""
+        return f"{amount} are {phrase}{_witness([first])}{also}"
+    named = [item for item in pairs[:_NAMED_PAIRS] if item[1] >= _NAMED_SHARE * total]
+    if 2 * sum(part for _, part in named) <= total:
         return _scattered(dataset, result)
-    parts = [f"{count(part)} are {_phrase(dataset, pair)}" for pair, part in named]
-    listed = ", ".join(parts[:-1]) + f" and {parts[-1]}" + _witness([pair for pair, _ in named])
-    rest = total - covered
-    return f"{listed}; the other {count(rest)} vary" if rest else listed
+    return _listed(dataset, result, named, total, shared)
+
+
+def _listed(
+    dataset: Dataset,
+    result: Sanitization,
+    named: list[tuple[Pair, int]],
+    total: int,
+    shared: Mapping[int, str],
+) -> str:
+    parts = [f"{count(part)} are {_phrase(dataset, result, pair, part)}" for pair, part in named]
+    listed = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+    listed += _witness([pair for pair, _ in named])
+    rest = total - sum(part for _, part in named)
+    others = f"; the other {count(rest)} vary" if rest else ""
+    common = [label for (label, _), _ in named if label in shared]
+    if not common:
+        return f"{listed}{others}"
+    if len(named) == 1:
+        return f"{listed}, and {shared[common[0]]}{others}"
+    name = printable(dataset.class_names[common[0]], 40)
+    return f"{listed}{others}; those labelled '{name}' {shared[common[0]]}"
 
 
 def _scattered(dataset: Dataset, result: Sanitization) -> str:
@@ -86,12 +108,15 @@ def _scattered(dataset: Dataset, result: Sanitization) -> str:
     return f"they carry {count(n_labels)} different labels, most often '{name}' ({count(int(counts[top]))})"
 
 
-def _phrase(dataset: Dataset, pair: Pair) -> str:
+def _phrase(dataset: Dataset, result: Sanitization, pair: Pair, size: int) -> str:
     label, called = pair
     labelled = f"labelled '{printable(dataset.class_names[label], 40)}'"
     if called in (label, -1):
         return labelled
-    return f"{labelled} and called '{printable(dataset.class_names[called], 40)}'"
+    # a group is called what most of its members are
+    n_called = int((~result.keep & (dataset.labels == label) & (result.predicted == called)).sum())
+    mostly = "mostly " if n_called < size else ""
+    return f"{labelled} and {mostly}called '{printable(dataset.class_names[called], 40)}'"
 
 
 def _witness(pairs: list[Pair], *, one: bool = False) -> str:

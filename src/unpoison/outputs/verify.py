@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from unpoison.errors import OutputError, UnpoisonError
-from unpoison.outputs import manifest, place
+from unpoison.outputs import evidence, manifest, place
 from unpoison.outputs.bundle import hash_file
 from unpoison.outputs.record import FORMAT_VERSION
+from unpoison.report.review import Review
 from unpoison.report.text import printable
 
 
@@ -46,13 +48,13 @@ def _problems(directory: Path) -> list[str]:
     problems += _check_csv(directory / place.MANIFEST_CSV, table)
     if record is not None:
         problems += _check_counts(record, table)
+        problems += _check_review(directory / place.EVIDENCE, record, table)
     problems += _check_clean(directory / place.CLEAN, record, table)
     return problems
 
 
 def _check_is_output(directory: Path) -> None:
-    if not directory.is_dir():
-        raise OutputError(f"{place.show(directory)}: there is no such folder; give the --out folder of a run")
+    place.check_folder(directory)
     signs = (place.RUN, place.MANIFEST_CSV, place.MANIFEST_PARQUET)
     if any((directory / name).exists() for name in signs):
         return
@@ -112,7 +114,9 @@ def _hash_problems(directory: Path, names: list[str], hashes: dict[str, Any] | N
 def _check_strays(directory: Path) -> list[str]:
     found = sorted(entry.name for entry in directory.iterdir())
     problems = [f"'{printable(name)}' was not written by the run" for name in found if not _is_known(name)]
-    if place.WORK_FOLDER in found:
+    if place.has_ready_review(directory):
+        problems.append(f"the folder {place.UNFINISHED_REVIEW}")
+    elif place.WORK_FOLDER in found:
         problems.append(f"{place.WORK_FOLDER} is left over from an interrupted run; it can be deleted")
     return problems
 
@@ -172,6 +176,36 @@ def _check_counts(record: dict[str, Any], table: manifest.Table) -> list[str]:
     return [
         f"{place.RUN} and the manifest disagree about {what}" for what, said, is_ in claims if said != is_
     ]
+
+
+def _check_review(path: Path, record: dict[str, Any], table: manifest.Table) -> list[str]:
+    """What people did not decide must be as the run decided, and ``run.json`` must say how much they did."""
+    if not path.is_file():
+        return []  # reported with the hashes
+    classes = _part(record, "data").get("classes")
+    n_classes = len(classes) if isinstance(classes, list) else 0
+    try:
+        run_keep = evidence.read(path, n_samples=len(table), n_classes=n_classes).run_keep
+    except (OSError, UnpoisonError, MemoryError) as error:
+        return [f"{place.EVIDENCE} cannot be read: {_reason(error)}"]
+    keep = np.array(table["keep"].to_pylist(), dtype=np.bool_)
+    by_review = [who == manifest.BY_REVIEW for who in table["decided_by"].to_pylist()]
+    review = Review(keep, np.array(by_review, dtype=np.bool_))
+    said = _part(record, "review")
+    claims = [
+        ("decided", int(review.decided.sum())),
+        ("put_back", review.put_back(run_keep)),
+        ("taken_out", review.taken_out(run_keep)),
+    ]
+    problems = [
+        f"{place.RUN} and the manifest disagree about the review ({name}: {is_})"
+        for name, is_ in claims
+        if said.get(f"n_{name}", 0) != is_
+    ]
+    n_changed = int((~review.decided & (keep != run_keep)).sum())
+    if n_changed:
+        problems.append(f"{n_changed} decisions of the manifest are neither the run's nor a reviewer's")
+    return problems
 
 
 def _claimed(rows: Any, name: str, number: str) -> Counter[str] | None:

@@ -1,4 +1,4 @@
-"""The page a person reads after a run: one HTML file, no network, no script."""
+"""The page a person reads after a run, and decides on: one HTML file, no network."""
 
 from __future__ import annotations
 

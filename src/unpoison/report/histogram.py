@@ -40,6 +40,8 @@ class Histogram:
     """The chart, and the same in words for those who do not see it."""
 
     bars: tuple[Bar, ...]
+    lowest_removed: Tick | None
+    """Where the removed samples begin; None when nothing is removed."""
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     summary: str
@@ -65,10 +67,15 @@ def histogram(suspicion: FloatArray, keep: BoolArray) -> Histogram:
     ]
     return Histogram(
         bars=tuple(bars),
-        x_ticks=tuple(Tick(round(_LEFT + f * _plot_width(), 1), f"{f:g}") for f in (0, 0.25, 0.5, 0.75, 1)),
+        lowest_removed=None if keep.all() else _x_tick(float(clipped[~keep].min()), ".2f"),
+        x_ticks=tuple(_x_tick(value, "g") for value in (0, 0.25, 0.5, 0.75, 1)),
         y_ticks=tuple(Tick(_height_to_y(n, top), _short(n)) for n in _decades(top)),
         summary=_summary(suspicion, keep),
     )
+
+
+def _x_tick(value: float, form: str) -> Tick:
+    return Tick(round(_LEFT + value * _plot_width(), 1), format(value, form))
 
 
 def _bar(position: int, n: int, *, top: int, removed: bool) -> Bar:

@@ -1,8 +1,9 @@
-"""The page: what was found, the evidence, and the samples to look at.
+"""The page: what was found, the evidence, and the samples to look at and decide about.
 
-Everything shown comes from the attacker's data or may do so. Three things keep it harmless: the template
+Everything shown comes from the attacker's data or may do so. Four things keep it harmless: the template
 escapes every value, :func:`unpoison.report.text.neutral` spells out every invisible character of every
-value, and the page's own policy forbids scripts, forms and the network.
+value, the script puts text in as text only, and the page's own policy forbids the network and every script
+but that one.
 """
 
 from __future__ import annotations
@@ -10,30 +11,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import jinja2
-import numpy as np
 
 from unpoison.core.result import Sanitization
-from unpoison.data.container import Dataset, Preview
-from unpoison.errors import UnpoisonError
-from unpoison.report import text
+from unpoison.data.container import Dataset
+from unpoison.report import embed, text
 from unpoison.report.evidence import EvidenceLine, explain
 from unpoison.report.histogram import histogram
-from unpoison.report.thumbnails import Picture, mean_panels, picture
-from unpoison.report.traits import Trait, common_traits
-from unpoison.types import IndexArray
+from unpoison.report.matrix import removal_matrix
+from unpoison.report.review import Review
+from unpoison.report.samples import PICTURES_A_CHUNK, PageSamples, page_samples
+from unpoison.report.study import Study, study
+from unpoison.report.votes import vote_matrix
 
-MAX_REMOVED = 60
-MAX_KEPT = 24
-MAX_CLASSES = 100
+STILL_REMOVED = 24
+STILL_KEPT = 12
+"""Cards that stand in the page itself, for readers without JavaScript."""
+
 MAX_GROUPS = 24
-MAX_COLUMNS = 10
+MAX_UNTOUCHED = 100
 MAX_FACTS = 80
-MAX_REFERENCES = 100
-"""Kept samples looked at to tell what is peculiar to the removed."""
 
 _FORMS = {
     "folder": "a folder for each class",
@@ -43,29 +42,6 @@ _FORMS = {
     "parquet": "one Parquet file",
     "hub": "a dataset for Hugging Face's load_from_disk",
 }
-
-
-@dataclass(frozen=True)
-class Card:
-    """One sample as the page shows it."""
-
-    id: str
-    label: str
-    called: str
-    suspicion: float
-    picture: Picture | None = None
-    excerpt: str | None = None
-    cells: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Samples shown together; ``columns`` names the cells when they are rows of a table."""
-
-    cards: tuple[Card, ...]
-    total: int
-    columns: tuple[str, ...] = ()
-    n_more_columns: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,45 +55,55 @@ class GroupCard:
     evidence: list[EvidenceLine]
 
 
-def render(dataset: Dataset, result: Sanitization, *, record: Mapping[str, Any]) -> str:
-    """The report as one HTML document below 3 MB that needs no other file.
+def render(
+    dataset: Dataset,
+    result: Sanitization,
+    *,
+    record: Mapping[str, Any],
+    found: Study | None = None,
+    review: Review | None = None,
+) -> str:
+    """The report as one HTML document below 30 MB that needs no other file.
 
     ``record`` is what goes into ``run.json`` (see :mod:`unpoison.outputs.record`), so that both say the same.
-    The same input gives the same text.
+    ``result`` is what the run decided, ``review`` what people decided after it. The same input gives the same
+    text.
     """
-    removed = _most_suspicious(result, removed=True)
-    kept = _most_suspicious(result, removed=False)
-    by_class = _ranked_classes(record["result"]["by_class"])
-    touched = [row for row in by_class if row["removed"]]
-    untouched = [row for row in by_class if not row["removed"]]
-    return _template().render(
+    found = found or study(dataset, result)
+    review = review or Review.none(result)
+    samples = page_samples(dataset, result, found, review)
+    groups = record["result"]["groups"]
+    return _template("page.html.j2").render(
         record=record,
         data=record["data"],
         found=record["result"],
-        n_kept=len(dataset) - result.n_removed,
-        n_touched=len(touched),
-        n_untouched=len(untouched),
-        clean_form=_FORMS.get(dataset.origin.form, dataset.origin.form),
-        touched=touched[:MAX_CLASSES],
-        untouched=untouched[:MAX_CLASSES],
-        n_more_touched=max(0, len(touched) - MAX_CLASSES),
-        groups=_group_cards(record["result"]["groups"]),
-        n_more_groups=max(0, len(record["result"]["groups"]) - MAX_GROUPS),
-        histogram=histogram(result.suspicion, result.keep),
-        means=mean_panels(dataset, result),
-        traits=_traits(dataset, result, removed[:MAX_REMOVED]),
         class_names=dataset.class_names,
-        removed=_gallery(dataset, result, removed[:MAX_REMOVED], total=len(removed)),
-        kept=_gallery(dataset, result, kept[:MAX_KEPT], total=len(kept)),
+        n_kept=int(review.keep.sum()),
+        clean_form=_FORMS.get(dataset.origin.form, dataset.origin.form),
+        study=found,
+        matrix=removal_matrix(dataset, result),
+        max_untouched=MAX_UNTOUCHED,
+        samples=samples,
+        still_removed=[card for card in samples.cards if not card.run_keep][:STILL_REMOVED],
+        still_kept=[card for card in samples.cards if card.run_keep][:STILL_KEPT],
+        histogram=histogram(result.suspicion, result.keep),
+        groups=_group_cards(groups),
+        n_more_groups=max(0, len(groups) - MAX_GROUPS),
+        votes=vote_matrix(dataset.labels, result, method=record["method"]),
         facts=_facts(record),
         title_limit=text.TITLE_LIMIT,
+        page_data=embed.as_markup(_page_data(dataset, samples, record)),
+        picture_chunks=[embed.as_markup(chunk) for chunk in samples.chunks()],
+        style=embed.style(),
+        script=embed.script(),
+        content_policy=embed.content_policy(),
     )
 
 
 @cache
-def _template() -> jinja2.Template:
-    source = resources.files("unpoison.report").joinpath("page.html.j2").read_text(encoding="utf-8")
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("unpoison.report", "web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -128,9 +114,8 @@ def _template() -> jinja2.Template:
         printable=text.printable,
         count=text.count,
         percent=text.percent,
-        duration=text.duration,
     )
-    return environment.from_string(source)
+    return environment.get_template(name)
 
 
 def _finalize(value: Any) -> Any:
@@ -140,15 +125,17 @@ def _finalize(value: Any) -> Any:
     return value
 
 
-def _most_suspicious(result: Sanitization, *, removed: bool) -> IndexArray:
-    """The removed or the kept samples, highest suspicion first, ties in the order of the dataset."""
-    chosen = np.flatnonzero(~result.keep if removed else result.keep)
-    order: IndexArray = chosen[np.argsort(-result.suspicion[chosen], kind="stable")]
-    return order
-
-
-def _ranked_classes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (-row["removed"], -row["samples"]))
+def _page_data(dataset: Dataset, samples: PageSamples, record: Mapping[str, Any]) -> str:
+    """The data that the script reads, without the pictures."""
+    head = {
+        "fingerprint": record["data"]["fingerprint"],
+        "kind": dataset.kind,
+        "classes": [text.printable(name) or "(empty)" for name in dataset.class_names],
+        "columns": samples.columns,
+        "tiny": samples.tiny,
+        "picturesInChunk": PICTURES_A_CHUNK,
+    }
+    return f'{embed.to_json(head)[:-1]},"samples":[{",".join(samples.rows)}]}}'
 
 
 def _group_cards(groups: list[dict[str, Any]]) -> list[GroupCard]:
@@ -163,51 +150,6 @@ def _group_cards(groups: list[dict[str, Any]]) -> list[GroupCard]:
         )
         for group in ranked[:MAX_GROUPS]
     ]
-
-
-def _gallery(dataset: Dataset, result: Sanitization, indices: IndexArray, *, total: int) -> Gallery:
-    previews = [_preview(dataset, int(index)) for index in indices]
-    named = next((preview.columns for preview in previews if preview.columns), ())
-    shown = tuple(name for name, _ in named[:MAX_COLUMNS])
-    cards = tuple(
-        _card(dataset, result, int(index), preview, columns=shown)
-        for index, preview in zip(indices, previews, strict=True)
-    )
-    return Gallery(cards=cards, total=total, columns=shown, n_more_columns=len(named) - len(shown))
-
-
-def _traits(dataset: Dataset, result: Sanitization, removed: IndexArray) -> list[Trait]:
-    """What the removed rows or texts share; images have their averages instead."""
-    if dataset.kind == "image" or not len(removed):
-        return []
-    references = []
-    for classes in (dataset.labels[removed], result.predicted[removed]):
-        alike = np.flatnonzero(result.keep & np.isin(dataset.labels, classes))
-        step = max(1, len(alike) // MAX_REFERENCES)
-        references.append([_preview(dataset, int(index)) for index in alike[::step][:MAX_REFERENCES]])
-    return common_traits([_preview(dataset, int(index)) for index in removed], *references)
-
-
-def _preview(dataset: Dataset, index: int) -> Preview:
-    try:
-        return dataset.origin.preview(index)
-    except (OSError, UnpoisonError, ValueError):  # a sample that cannot be shown must not cost the report
-        return Preview()
-
-
-def _card(
-    dataset: Dataset, result: Sanitization, index: int, preview: Preview, *, columns: tuple[str, ...]
-) -> Card:
-    called = int(result.predicted[index])
-    return Card(
-        id=dataset.ids[index],
-        label=dataset.class_names[dataset.labels[index]],
-        called=dataset.class_names[called] if called >= 0 else "no vote",
-        suspicion=float(result.suspicion[index]),
-        picture=picture(preview.image) if preview.image is not None else None,
-        excerpt=text.excerpt(preview.text) if preview.text is not None else None,
-        cells=tuple(value for _, value in (preview.columns or ())[: len(columns)]),
-    )
 
 
 def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:

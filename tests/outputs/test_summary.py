@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unpoison.outputs import record as records
+from unpoison.outputs.summary import MAX_ROWS, build, code
+from unpoison.report.text import printable
+
+from .builders import NASTY, RUN, make_dataset, make_result
+
+OUT = Path("results")
+OUR_TAGS = {
+    "h2",
+    "h3",
+    "p",
+    "code",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "ul",
+    "li",
+    "strong",
+    "blockquote",
+}
+
+
+def summary(dataset: Any = None, **changes: Any) -> str:
+    dataset = dataset or make_dataset()
+    record = records.build(dataset, make_result(dataset, **changes), run=RUN)
+    return build(record, out=OUT)
+
+
+class Page(HTMLParser):
+    """What a page consists of: its tags, their attributes, and the text in code spans and cells."""
+
+    def __init__(self, markdown: str) -> None:
+        super().__init__()
+        renderer = pytest.importorskip("cmarkgfm", reason="cmarkgfm, GitHub's own renderer, is not installed")
+        from cmarkgfm.cmark import Options
+
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.codes: list[str] = []
+        self.cells: list[str] = []
+        self._open: list[str] = []
+        # raw HTML is shown as it would be by the most careless of hosts
+        self.feed(renderer.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE))
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self._open.append(tag)
+        if tag == "code":
+            self.codes.append("")
+        if tag == "td":
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if "code" in self._open:
+            self.codes[-1] += data
+        if "td" in self._open:
+            self.cells[-1] += data
+
+
+def test_what_was_found() -> None:
+    text = summary()
+    assert text.startswith("## unpoison: 3 of 40 samples (7.5%) look planted\n")
+    assert (
+        "`pets`, 3 classes, judged by `logistic regression` with the method `self-expansion`, seed 7." in text
+    )
+    assert "| `cat` | 14 | 3 | 21.4% | `dog` (3) |" in text
+    assert "| `bird` |" not in text
+    assert "| `cat` | `dog` | 3 | separation 0.40 |" in text
+    assert "`results/report.html`" in text
+    assert "`results/manifest.csv`" in text
+    assert "`unpoison apply results --overrides overrides.json`" in text
+    assert text.endswith("\n")
+
+
+def test_one_sample_and_none() -> None:
+    assert summary(removed=[3]).startswith("## unpoison: 1 of 40 samples (2.5%) looks planted\n")
+    text = summary(removed=[])
+    assert text.startswith("## unpoison: nothing in 40 samples looks planted\n")
+    assert "###" in text
+    assert "By class" not in text
+    assert "Groups" not in text
+    assert "`results/report.html`" in text
+
+
+def test_a_caution_is_told() -> None:
+    dataset = make_dataset()
+    record = records.build(dataset, make_result(dataset), run=RUN)
+    record["result"]["caution"] = "Only 12.5% of *it* <b>is</b> explained; see https://x.example."
+    text = build(record, out=OUT)
+    assert r"> **Caution:** Only 12.5% of \*it\* \<b\>is\<\/b\> explained; see https\:\/\/x.example." in text
+    page = Page(text)
+    assert page.tags <= OUR_TAGS
+    assert page.attributes == set()
+
+
+def test_a_review_is_told() -> None:
+    dataset = make_dataset()
+    record = records.build(dataset, make_result(dataset), run=RUN)
+    record["review"] = {"summary": "People decided about 2 of the samples."}
+    text = build(record, out=OUT)
+    assert text.startswith("## unpoison: 3 of 40 samples (7.5%) removed after a review\n")
+    assert "\nPeople decided about 2 of the samples.\n" in text
+
+
+MORE_NASTY = (
+    "`code`", "``two``", "a|b", "\\", "x\\|y", "@admin #1 GH-2", "![i](http://e.example/i.png)",
+    "[click](javascript:alert(1))", "<https://e.example>", "www.e.example", "a@e.example",
+    "**bold** _it_ ~no~",
+    "| --- |", "# head", "- [ ] task", "&lt;b&gt; &#64;", ":smile:", " ", "    indented", "\u200b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*NASTY, *MORE_NASTY], ids=lambda name: repr(name[:20]))
+def test_names_are_shown_and_do_nothing(name: str) -> None:
+    dataset = make_dataset(names=(name or "(none)", "dog", "bird"), name=name)
+    text = summary(dataset)
+    page = Page(text)
+    assert page.tags <= OUR_TAGS
+    assert page.attributes == set()
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("| `")] == [
+        6,
+        5,
+    ]
+    written_out = printable(name or "(none)").replace("`", r"\x60").replace("|", r"\x7c")
+    shown = [found for found in page.codes if found.strip() == written_out.strip()]
+    assert len(shown) >= 2, "in the table of classes and in that of groups"
+    assert len(text) < 3000
+
+
+def test_code_spans() -> None:
+    assert code("cat") == "`cat`"
+    assert code("") == "` `"
+    assert code("x" * 500) == f"`{printable('x' * 500)}`"
+
+
+def test_long_tables_are_cut_and_say_so() -> None:
+    names = [f"class {i:03d}" for i in range(60)]
+    dataset = make_dataset(n=600, names=names)
+    text = summary(dataset, removed=range(60))
+    assert len(re.findall(r"^\| `class", text, re.MULTILINE)) == MAX_ROWS + 1
+    assert "\nand 40 more\n" in text
+    assert Page(text).cells[0] == "class 000"
+
+
+def test_classes_with_most_removed_come_first() -> None:
+    text = summary(removed=[0, 1, 4, 7])
+    assert text.index("| `dog` |") < text.index("| `cat` |")
