@@ -15,10 +15,8 @@ from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
 from unpoison.core.result import Sanitization
 from unpoison.errors import InputError
-from unpoison.learners.choose import Chosen, LearnerChoice, choose, own
-from unpoison.learners.defaults import DEFAULT_LEARNER
+from unpoison.learners.choose import meant
 from unpoison.runners.local import LocalRunner
-from unpoison.types import LabelArray
 
 AUTO = "auto"
 
@@ -116,7 +114,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
                 f"got one class: {_plain(self.classes_[0])!r}"
             )
         labels = labels.astype(np.int64)
-        learner = self._learner(X, labels)
+        learner = meant(self.estimator, X, labels, n_classes=len(self.classes_))
         settings = settings_for(
             labels,
             method=self.method,
@@ -136,12 +134,6 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         kept = np.flatnonzero(self.keep_)
         self.sample_indices_ = kept
         return _take(X, kept), _take(y, kept)
-
-    def _learner(self, X: Any, labels: LabelArray) -> Chosen:
-        if self.estimator is None or isinstance(self.estimator, str):
-            choice = LearnerChoice(DEFAULT_LEARNER if self.estimator is None else self.estimator)
-            return choose(choice, X, labels, n_classes=len(self.classes_))
-        return own(self.estimator, X, labels, n_classes=len(self.classes_))
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
         X, y = validate_data(

@@ -8,11 +8,14 @@ import traceback
 import click
 
 from unpoison import __version__
+from unpoison.cli.apply import apply
 from unpoison.cli.attacks import attacks
 from unpoison.cli.bench import bench
 from unpoison.cli.clean import clean
 from unpoison.cli.data import data
 from unpoison.cli.demo import demo
+from unpoison.cli.explain import explain
+from unpoison.cli.measure import measure
 from unpoison.cli.poison import poison
 from unpoison.cli.text import shown
 from unpoison.cli.verify import verify
@@ -35,7 +38,10 @@ def app() -> None:
 
 
 app.add_command(clean)
+app.add_command(apply)
+app.add_command(explain)
 app.add_command(verify)
+app.add_command(measure)
 app.add_command(data)
 app.add_command(demo)
 app.add_command(poison)

@@ -1,8 +1,11 @@
-"""How well a set generalises to itself, and whether another set helps (the paper's section 2).
+"""How well a set generalises to itself, and whether another set helps (the paper's section 1.2).
 
-The alpha-expansion error of ``S`` given ``T`` is the expected error on ``S`` of a model trained on a random
-alpha share, per class and rounded up, of both together. ``T`` is compatible with ``S`` where it lowers that
-error, and incompatible where it does not.
+The alpha-expansion error of ``S`` given ``T`` is the expected error on all of ``S``, trained on or not, of a
+model trained on a random alpha share, per class and rounded up, of both together. ``T`` is compatible with
+``S`` where it does not raise that error, and incompatible where it does not lower it: no change is both.
+
+A finite number of models never shows that nothing changes, so what is decided here is the strict side:
+``compatible`` that ``T`` lowers the error, ``incompatible`` that it raises it.
 """
 
 from __future__ import annotations
@@ -10,19 +13,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, gamma, inf, isfinite, pi, sqrt
+from itertools import combinations, permutations
+from math import gamma, isfinite, pi, sqrt
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Cost
-from unpoison.core.sampling import sample_per_class
+from unpoison.core.sampling import first_per_class
 from unpoison.core.tasks import Runner, Task, Workshop, cost_array, run_serially
 from unpoison.errors import InputError
 from unpoison.events import Listener, ignore
 from unpoison.seeds import Seeds
-from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
+from unpoison.types import Arrays, IndexArray, LabelArray
 
 Decision: TypeAlias = Literal["compatible", "incompatible", "undecided"]
 
@@ -36,7 +41,9 @@ class Measuring:
     repeats: int = 8
     """Models trained for each error."""
     epochs: int = 10
-    min_steps: int = 0
+    min_steps: int = 300
+    """Small sets are trained on for more epochs, up to this many steps: an error alone should not be large
+    for want of training."""
     confidence: float = 0.95
     """Of intervals and decisions."""
 
@@ -47,6 +54,10 @@ class Measuring:
             raise InputError(
                 f"The 'repeats' parameter must be at least 2: one model has no spread. Got {self.repeats}."
             )
+        if self.epochs < 1:
+            raise InputError(f"The 'epochs' parameter must be at least 1. Got {self.epochs} instead.")
+        if self.min_steps < 0:
+            raise InputError(f"The 'min_steps' parameter must not be negative. Got {self.min_steps} instead.")
         if not 0.5 < self.confidence < 1.0:
             raise InputError(
                 f"The 'confidence' parameter must be in (0.5, 1). Got {self.confidence} instead."
@@ -78,32 +89,44 @@ class Compatibility:
     given: Estimate
     """The error of ``S`` given ``T``."""
     difference: Estimate
-    """Given minus alone: above 0 means incompatible."""
+    """Given minus alone, model by model: above 0 means incompatible."""
     repeats_needed: int | None
-    """About how many models an error takes to decide, if this difference is the true one; None if it is 0."""
+    """With how many repeats the interval would leave 0, if difference and spread stay what they are. None
+    where the difference is 0."""
     cost: Cost
 
 
 @dataclass(frozen=True)
 class ErrorTask:
-    """One model on one random share of the samples; what it gets wrong among those that are judged."""
+    """One model on one random share of the samples; what it gets wrong in each of the sets that are judged.
+
+    Which samples are drawn follows from an order of all samples. With the same seeds, a set and a larger one
+    so draw mostly the same of what they share: their errors differ by what is added more than by chance.
+    """
 
     factory: LearnerFactory
     labels: LabelArray
     trained: IndexArray
-    judged: IndexArray
+    judged: tuple[IndexArray, ...]
     how: Measuring
     seeds: Seeds
 
     def __call__(self) -> Arrays:
-        """The share of ``judged`` that the model gets wrong."""
-        drawn = sample_per_class(
-            self.trained, self.labels, alpha=self.how.alpha, rng=self.seeds.stream("sample")
-        )
+        """``wrong``: for each judged set, how many of its samples the model gets wrong."""
         learner = self.factory(self.seeds.integer("learner"))
-        learner.fit(drawn, epochs=self.how.epochs, min_steps=self.how.min_steps, final=True)
-        wrong = learner.assess(self.judged).predictions != self.labels[self.judged]
-        return {"error": np.array(wrong.mean()), "cost": cost_array(learner.cost)}
+        learner.fit(self.sample(), epochs=self.how.epochs, min_steps=self.how.min_steps, final=True)
+        wrong = [
+            np.count_nonzero(learner.assess(judged).predictions != self.labels[judged])
+            for judged in self.judged
+        ]
+        return {"wrong": np.array(wrong, dtype=np.int64), "cost": cost_array(learner.cost)}
+
+    def sample(self) -> IndexArray:
+        """What the model is trained on."""
+        member = np.zeros(len(self.labels), dtype=np.bool_)
+        member[self.trained] = True
+        order = self.seeds.stream("sample").permutation(len(self.labels))
+        return first_per_class(order[member[order]], self.labels, alpha=self.how.alpha)
 
 
 def expansion_error(
@@ -115,12 +138,16 @@ def expansion_error(
     how: Measuring | None = None,
     seed: int = 0,
     runner: Runner = run_serially,
+    listener: Listener = ignore,
 ) -> Estimate:
     """The alpha-expansion error of the samples ``of``, given others or alone."""
     how = how or Measuring()
-    workshop = Workshop(runner=runner)
-    errors = _errors(labels, factory, {"S": (of, given)}, how, Seeds(seed), workshop)
-    return _mean(errors["S"])
+    sets = {"S": of} if given is None else {"S": of, "T": given}
+    together = tuple(sets)
+    counts = _count(
+        labels, factory, sets, {together: ("S",)}, how, Seeds(seed), Workshop(runner, listener=listener)
+    )
+    return counts[together, "S"].estimate()
 
 
 def compatibility(
@@ -136,10 +163,10 @@ def compatibility(
 ) -> Compatibility:
     """Whether the samples ``given`` help with the samples ``of``, decided at the confidence asked for."""
     how = how or Measuring()
-    workshop = Workshop(runner=runner, listener=listener)
-    pairs: Pairs = {"alone": (of, None), "given": (of, given)}
-    errors = _errors(labels, factory, pairs, how, Seeds(seed), workshop)
-    return _compared(errors["alone"], errors["given"], how, workshop.cost)
+    workshop = Workshop(runner, listener=listener)
+    trainings: _Trainings = {("S",): ("S",), ("S", "T"): ("S",)}
+    counts = _count(labels, factory, {"S": of, "T": given}, trainings, how, Seeds(seed), workshop)
+    return _compared(counts[("S",), "S"], counts[("S", "T"), "S"], how, workshop.cost)
 
 
 def compatibility_matrix(
@@ -152,81 +179,101 @@ def compatibility_matrix(
     runner: Runner = run_serially,
     listener: Listener = ignore,
 ) -> dict[tuple[str, str], Compatibility]:
-    """For every ordered pair of sets ``(S, T)``, what ``T`` does for ``S``. The cost is that of all."""
+    """For every ordered pair of sets ``(S, T)``, what ``T`` does for ``S``. The cost is that of all.
+
+    ``S`` given ``T`` and ``T`` given ``S`` are errors of the same models, so two sets take three models a
+    repeat, and k sets take k (k + 1) / 2.
+    """
     how = how or Measuring()
-    workshop = Workshop(runner=runner, listener=listener)
-    pairs: Pairs = {}
-    for name, of in sets.items():
-        pairs[name] = (of, None)
-        pairs |= {f"{name} given {other}": (of, sets[other]) for other in sets if other != name}
-    errors = _errors(labels, factory, pairs, how, Seeds(seed), workshop)
+    workshop = Workshop(runner, listener=listener)
+    trainings: _Trainings = {(name,): (name,) for name in sets}
+    trainings |= {pair: pair for pair in combinations(sets, 2)}
+    counts = _count(labels, factory, sets, trainings, how, Seeds(seed), workshop)
     return {
-        (name, other): _compared(errors[name], errors[f"{name} given {other}"], how, workshop.cost)
-        for name in sets
-        for other in sets
-        if other != name
+        (of, given): _compared(
+            counts[(of,), of],
+            counts[(of, given) if (of, given) in trainings else (given, of), of],
+            how,
+            workshop.cost,
+        )
+        for of, given in permutations(sets, 2)
     }
 
 
-Pairs: TypeAlias = dict[str, tuple[IndexArray, IndexArray | None]]
-"""By name, the samples that are judged and those that are trained on with them."""
+_Trainings: TypeAlias = dict[tuple[str, ...], tuple[str, ...]]
+"""The sets that are trained on together, by name, and those of them that are judged."""
 
 
-def _errors(
+@dataclass(frozen=True)
+class _Counts:
+    """Of one set, how many of its ``size`` samples each model gets wrong (or by how many two differ)."""
+
+    wrong: NDArray[np.int64]
+    size: int
+
+    def estimate(self) -> Estimate:
+        # whole numbers until here: a mean of nothing is 0, and not almost 0
+        n = len(self.wrong)
+        spread = float(self.wrong.std(ddof=1)) / self.size
+        return Estimate(int(self.wrong.sum()) / (n * self.size), spread / sqrt(n), n - 1.0)
+
+
+def _count(
     labels: LabelArray,
     factory: LearnerFactory,
-    pairs: Pairs,
+    sets: Mapping[str, IndexArray],
+    trainings: _Trainings,
     how: Measuring,
     seeds: Seeds,
     workshop: Workshop,
-) -> dict[str, FloatArray]:
+) -> dict[tuple[tuple[str, ...], str], _Counts]:
+    """For each training and each set that it judges, the errors of every repeat."""
+    for name, members in sets.items():
+        if len(members) == 0:
+            raise InputError(f"the set {name!r} is empty; its error is not defined")
+    unique = {name: np.unique(members) for name, members in sets.items()}
     tasks: dict[str, Task] = {}
-    for name, (of, given) in pairs.items():
-        _check(name, of)
-        trained = np.unique(of if given is None else np.concatenate([of, given]))
+    for number, (together, judged) in enumerate(trainings.items()):
+        trained = np.unique(np.concatenate([unique[name] for name in together]))
         for repeat in range(how.repeats):
-            branch = seeds.within("expansion", name, repeat)
-            tasks[f"{name} {repeat}"] = ErrorTask(factory, labels, trained, np.unique(of), how, branch)
+            tasks[f"training-{number}-repeat-{repeat}"] = ErrorTask(
+                factory, labels, trained, tuple(unique[name] for name in judged), how,
+                seeds.within("expansion", repeat),
+            )  # fmt: skip
     workshop.begin("models", len(tasks))
-    done = workshop.run(tasks)
-    return {
-        name: np.array([float(done[f"{name} {repeat}"]["error"]) for repeat in range(how.repeats)])
-        for name in pairs
-    }
+    done = list(workshop.run(tasks).values())
+    counts = {}
+    for number, (together, judged) in enumerate(trainings.items()):
+        wrong = np.array([done[number * how.repeats + repeat]["wrong"] for repeat in range(how.repeats)])
+        for column, name in enumerate(judged):
+            counts[together, name] = _Counts(wrong[:, column].astype(np.int64), len(unique[name]))
+    return counts
 
 
-def _check(name: str, of: IndexArray) -> None:
-    if len(of) == 0:
-        raise InputError(f"the set {name!r} is empty; its error is not defined")
-
-
-def _mean(errors: FloatArray) -> Estimate:
-    return Estimate(float(errors.mean()), float(errors.std(ddof=1) / sqrt(len(errors))), len(errors) - 1.0)
-
-
-def _compared(alone: FloatArray, given: FloatArray, how: Measuring, cost: Cost) -> Compatibility:
-    first, second = _mean(alone), _mean(given)
-    difference = _difference(first, second)
+def _compared(alone: _Counts, given: _Counts, how: Measuring, cost: Cost) -> Compatibility:
+    difference = _Counts(given.wrong - alone.wrong, alone.size).estimate()
     low, high = difference.interval(how.confidence)
     decision: Decision = "incompatible" if low > 0 else "compatible" if high < 0 else "undecided"
-    return Compatibility(decision, first, second, difference, _repeats_needed(difference, how), cost)
-
-
-def _difference(first: Estimate, second: Estimate) -> Estimate:
-    """Second minus first, by Welch: their spreads may differ."""
-    variances = first.standard_error**2, second.standard_error**2
-    total = sum(variances)
-    shares = sum(v**2 / e.freedom for v, e in zip(variances, (first, second), strict=True))
-    freedom = total**2 / shares if shares > 0 else inf
-    return Estimate(second.mean - first.mean, sqrt(total), freedom)
+    return Compatibility(
+        decision, alone.estimate(), given.estimate(), difference, _repeats_needed(difference, how), cost
+    )
 
 
 def _repeats_needed(difference: Estimate, how: Measuring) -> int | None:
-    """The standard error falls with the root of the repeats until the interval leaves 0."""
     if difference.mean == 0.0:
         return None
-    reach = student_quantile((1.0 + how.confidence) / 2.0, difference.freedom) * difference.standard_error
-    return max(2, ceil(how.repeats * (reach / difference.mean) ** 2))
+    spread = difference.standard_error * sqrt(how.repeats) / abs(difference.mean)
+
+    def decides(repeats: int) -> bool:
+        return student_quantile((1.0 + how.confidence) / 2.0, repeats - 1.0) * spread < sqrt(repeats)
+
+    few, enough = 1, 2
+    while not decides(enough):
+        few, enough = enough, 2 * enough
+    while enough - few > 1:
+        between = (few + enough) // 2
+        few, enough = (few, between) if decides(between) else (between, enough)
+    return enough
 
 
 @cache

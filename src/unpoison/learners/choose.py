@@ -112,6 +112,14 @@ def has_torch() -> bool:
     return find_spec("torch") is not None
 
 
+def meant(model: Any, features: Any, labels: LabelArray, *, n_classes: int) -> Chosen:
+    """What a caller means by a model: a name, a classifier, a builder of networks; None for the default."""
+    if model is None or isinstance(model, str):
+        choice = LearnerChoice(DEFAULT_LEARNER if model is None else model)
+        return choose(choice, features, labels, n_classes=n_classes)
+    return own(model, features, labels, n_classes=n_classes)
+
+
 def own(model: Any, features: Any, labels: LabelArray, *, n_classes: int) -> Chosen:
     """A classifier of the caller's, or a callable that builds torch networks."""
     if callable(model) and not hasattr(model, "fit"):

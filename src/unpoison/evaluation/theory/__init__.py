@@ -1,0 +1,1 @@
+"""The paper's statements as code that could find them wrong (docs/theory.md)."""
