@@ -135,5 +135,16 @@ def _datasets(results: Iterable[Result], target: Path) -> None:  # noqa: ARG001 
     draw_datasets(target)
 
 
-FIGURES: dict[str, Figure] = {"baselines": draw_baselines, "ablation": draw_ablation, "datasets": _datasets}
+def _linear_classifier(results: Iterable[Result], target: Path) -> None:  # noqa: ARG001 - a construction
+    from unpoison.evaluation.theory.linear import draw_linear_classifier
+
+    draw_linear_classifier(target)
+
+
+FIGURES: dict[str, Figure] = {
+    "baselines": draw_baselines,
+    "ablation": draw_ablation,
+    "datasets": _datasets,
+    "linear-classifier": _linear_classifier,
+}
 """By name."""
