@@ -252,7 +252,9 @@ def read_sets(path: Path, dataset: Dataset, *, max_bytes: int) -> dict[str, Inde
     """The positions of the samples of each set, from a CSV or TSV file with columns ``id`` and ``set``."""
     name = shown(path.name)
     if not path.is_file():
-        raise InputError(f"{shown(str(path))} is no file; give a CSV file with the columns {ID!r} and {SET!r}")
+        raise InputError(
+            f"{shown(str(path))} is no file; give a CSV file with the columns {ID!r} and {SET!r}"
+        )
     data = read_regular(path.resolve(), name, limit=max_bytes)
     form: Any = "tsv" if path.suffix.lower() == ".tsv" else "csv"
     records = read_records(data, name, form=form, max_bytes=max_bytes, label=SET)

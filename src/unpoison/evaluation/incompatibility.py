@@ -58,7 +58,7 @@ class Trial:
     limit: int | None = None
     learner: str = "compact"
     epochs: int = 14
-    """So many that what is trained on is learned: with fewer, whatever is added helps by the steps it adds."""
+    """Enough to learn what is trained on: with fewer, whatever is added helps by the steps it adds."""
     alpha: float = 0.5
     ratios: tuple[float, ...] = (0.0, 0.5, 1.0)
     draws: int = 5
