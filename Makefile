@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-core lint format bench clean help
+.PHONY: demo test test-core lint format bench docs clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,8 +36,12 @@ bench: $(VENV)/.developed  ## Measure: cost of the core, quality on digits and r
 	$(BIN)/python benchmarks/training_rate.py
 	$(BIN)/python benchmarks/scheduler.py
 
+docs: $(VENV)/.developed  ## Build the documentation into site/, to be opened from disk
+	$(BIN)/python -m mkdocs build --strict
+	@echo "documentation: site/index.html"
+
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) $(VENV)-core demo-output dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core demo-output site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -177,7 +177,7 @@ def machine() -> Record:
     return {
         "version": __version__,
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "numpy": _version("numpy"),
         "scikit-learn": _version("scikit-learn"),
         "torch": _version("torch"),
