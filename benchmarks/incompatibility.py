@@ -55,14 +55,17 @@ def main() -> None:
         )
     if given.figure:
         draw_incompatibility(records, given.figure)
-    sums = {name: sum(record[name] for record in records) for name in ("trained", "scored", "seconds")}
+    sums = {name: round(sum(record[name] for record in records)) for name in ("trained", "scored", "seconds")}
+    said = [trend for trend in found if trend["paper"]]
     print(
         json.dumps(
             {
                 "attack": given.attack, "seed": given.seed, "models": len(records), **sums,
                 "wall_seconds": round(time.perf_counter() - started, 1), "trends": found,
-                "agree": [trend["agrees"] for trend in found].count(True),
-                "disagree": [trend["agrees"] for trend in found].count(False),
+                **{
+                    word: [trend["agrees"] for trend in said].count(value)
+                    for word, value in (("agree", True), ("disagree", False), ("unclear", None))
+                },
             }
         )
     )  # fmt: skip

@@ -21,7 +21,7 @@ from unpoison.core.presets import auto_out_of_subset
 from unpoison.core.result import Sanitization
 from unpoison.core.tasks import FitTask, Task, run_serially
 from unpoison.evaluation.demo import DIGITS_ATTACK, split_digits
-from unpoison.evaluation.drawing import pyplot, save
+from unpoison.report.plots import pyplot, save
 from unpoison.learners.choose import LearnerChoice, choose
 from unpoison.types import Arrays, FloatArray, LabelArray
 
@@ -79,6 +79,7 @@ def draw_movement(run: Run, target: Path) -> None:
     left.axvline(int((~planted).sum()) - 0.5, color="black", linewidth=1)
     left.set(xlabel=f"samples labelled {TARGET}: clean, then planted", ylabel="models, by size of subset")
     _draw_positions(right, moved, split, planted)
+    figure.tight_layout()
     save(figure, target)
 
 
@@ -113,6 +114,7 @@ def draw_verdict(run: Run, target: Path) -> None:
         xlim=(-0.03, 1.03), ylim=(-0.03, 1.03),
         xlabel="agreement: judges who give the group's label", ylabel="belonging: sure of another class",
     )  # fmt: skip
+    figure.tight_layout()
     save(figure, target)
 
 

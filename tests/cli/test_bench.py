@@ -63,7 +63,7 @@ def test_list_filters() -> None:
         for line in call("bench", "list", "--scale", "laptop", "--long").out.splitlines()
         if line.startswith(f"{SCENARIO} ")
     ]
-    for fact in ("gtsrb-watermark,summary", "--source 1", "seeds 0,1,2", "16,000 samples"):
+    for fact in ("gtsrb-watermark,summary", "--source 1", "seeds 0,1,2", "6,000 samples"):
         assert fact in line
 
 

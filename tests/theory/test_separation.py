@@ -26,6 +26,7 @@ from unpoison.evaluation.theory.separation import (
     all_are_homogeneous,
     check_separation,
     incompatible_as_wholes,
+    incompatible_one_way,
     minimizers,
     separate,
     smallest_are_homogeneous,
@@ -83,6 +84,7 @@ def test_all_are_homogeneous_under_strict_incompatibility(
     [
         pytest.param(nothing, smallest_are_homogeneous, id="no incompatibility"),
         pytest.param(incompatible_as_wholes, smallest_are_homogeneous, id="not completely"),
+        pytest.param(incompatible_one_way, smallest_are_homogeneous, id="not mutually"),
         pytest.param(mutually_incompatible, all_are_homogeneous, id="not strictly"),
         pytest.param(strict_as_wholes, all_are_homogeneous, id="strictly, but not for all parts"),
     ],

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.evaluation.drawing import pyplot, save
 from unpoison.evaluation.experiment import Arena, set_up
 from unpoison.evaluation.scales import LAPTOP
 from unpoison.evaluation.scenarios import by_name
+from unpoison.report.plots import pyplot, save
 
 SHOWN = (
     ("CIFAR-10\nclean-label, GAN", "cifar10-clean-label-gan-7-eps20"),
@@ -36,6 +36,7 @@ def draw_datasets(target: Path) -> None:
             axes[row][column].imshow(image)
             axes[row][column].set_axis_off()
         axes[0][column].set_title(title, fontsize=9)
+    figure.tight_layout()
     save(figure, target)
 
 

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unpoison.evaluation.drawing import pyplot, save
 from unpoison.evaluation.outcomes import SUCCESS, Outcome, Result, outcomes, scale_of
 from unpoison.evaluation.published import DEFENSES, read_grid, read_rows
 from unpoison.evaluation.scenarios import ABLATION_BASES, ABLATION_SHARES, EPSILONS, ablation_name, by_name
+from unpoison.report.plots import pyplot, save
 
 Figure: TypeAlias = Callable[[Iterable[Result], Path], None]
 """Draws results of one scale into a file, whose ending says in which form. Without results: the paper's."""
@@ -35,6 +35,7 @@ def draw_baselines(results: Iterable[Result], target: Path) -> None:
             rates = _rates_of_ours(ours, epsilon) if row else _rates_of_paper(epsilon)
             _boxes(axes[row][column], rates, title=f"{who}, epsilon {epsilon}%")
         axes[row][0].set_ylabel("TMR (%)")
+    figure.tight_layout()
     save(figure, target)
 
 
@@ -81,6 +82,7 @@ def draw_ablation(results: Iterable[Result], target: Path) -> None:
             _heat_map(axes[row][column], both[measure], colors=colors)
             label = {"accuracy": "clean accuracy (%)", "tmr": "TMR (%)"}[measure]
             axes[row][column].set_title(f"{who}: {label}", fontsize=9)
+    figure.tight_layout()
     save(figure, target)
 
 

@@ -284,7 +284,8 @@ def changes(records: Iterable[Record], fixed: Fixed, metric: str) -> dict[int, d
 def trends(records: Iterable[Record], *, confidence: float = 0.95) -> list[dict[str, Any]]:
     """For each direction and metric: where it ends, its slope over the bases, its sign, the paper's sign.
 
-    ``rises`` and ``falls`` mean that the slope's interval leaves 0 on that side.
+    ``rises`` and ``falls`` mean that the slope's interval leaves 0 on that side; what is ``unclear`` neither
+    agrees with the paper nor disagrees.
     """
     records = list(records)
     attack = _only_attack(records)
@@ -301,7 +302,7 @@ def trends(records: Iterable[Record], *, confidence: float = 0.95) -> list[dict[
             "fixed": fixed, "metric": metric, "bases": len(curves),
             "end": median(curve[max(curve)] for curve in curves),
             "slope": slope.mean, "interval": [low, high], "trend": trend, "paper": said,
-            "agrees": None if said is None else trend == said,
+            "agrees": None if said is None or trend == "unclear" else trend == said,
         })  # fmt: skip
     return found
 

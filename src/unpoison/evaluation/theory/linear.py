@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InputError
-from unpoison.evaluation.drawing import pyplot, save
 from unpoison.evaluation.theory.exact import Learner, Samples
+from unpoison.report.plots import pyplot, save
 from unpoison.types import BoolArray, FloatArray, LabelArray
 
 HARDNESS = 10.0
@@ -170,6 +170,7 @@ def draw_linear_classifier(target: Path) -> None:
     _line(axes, max_margin(*sets.both), color="tab:red", label="trained on clean and poisoned data")
     axes.set(xlim=(-15, 15), ylim=(-13, 13), aspect="equal", xlabel="class", ylabel="noise, or the signal")
     axes.legend(loc="lower right", fontsize=8)
+    figure.tight_layout()
     save(figure, target)
 
 

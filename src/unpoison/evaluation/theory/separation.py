@@ -58,6 +58,11 @@ def strict_as_wholes(expansion: Expansion, a: Samples, b: Samples) -> bool:
     )
 
 
+def incompatible_one_way(expansion: Expansion, a: Samples, b: Samples) -> bool:
+    """The first premise without "mutually": B does not help A, but A may help B."""
+    return completely_incompatible(expansion, b, of=a)
+
+
 def incompatible_as_wholes(expansion: Expansion, a: Samples, b: Samples) -> bool:
     """The first premise without "completely"."""
     return is_incompatible(expansion, b, of=a) and is_incompatible(expansion, a, of=b)
