@@ -62,6 +62,7 @@ from unpoison.evaluation.theory.separation import (
     all_are_homogeneous,
     check_separation,
     incompatible_as_wholes,
+    incompatible_one_way,
     separate,
     smallest_are_homogeneous,
     strict_as_wholes,
@@ -124,6 +125,7 @@ def separation(seeds: Seeds) -> Iterator[Line]:
         "all minimisers, strict": (strictly_incompatible, all_are_homogeneous),
         "smallest minimisers without incompatibility": (any_part, smallest_are_homogeneous),
         "smallest minimisers without completeness": (incompatible_as_wholes, smallest_are_homogeneous),
+        "smallest minimisers without mutuality": (incompatible_one_way, smallest_are_homogeneous),
         "all minimisers without strictness": (mutually_incompatible, all_are_homogeneous),
         "all minimisers without strictness of parts": (strict_as_wholes, all_are_homogeneous),
     }

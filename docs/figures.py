@@ -21,8 +21,8 @@ from unpoison.core.presets import auto_out_of_subset
 from unpoison.core.result import Sanitization
 from unpoison.core.tasks import FitTask, Task, run_serially
 from unpoison.evaluation.demo import DIGITS_ATTACK, split_digits
-from unpoison.report.plots import pyplot, save
 from unpoison.learners.choose import LearnerChoice, choose
+from unpoison.report.plots import pyplot, save
 from unpoison.types import Arrays, FloatArray, LabelArray
 
 IMAGES = Path(__file__).parent / "images"
