@@ -132,7 +132,7 @@ def test_the_lemma_as_printed_fails_for_sets_that_overlap() -> None:
     assert check_decomposition_of_overlaps(expansion).held
 
 
-def test_a_learner_that_sees_more_than_its_subset_breaks_the_lemma() -> None:
+def test_errors_of_sets_that_are_trained_on_apart_do_not_add_up() -> None:
     """The lemma lives on all three errors drawing from the same samples."""
     expansion = Expansion((0, 0, 1, 1), any_learner(4, rng=np.random.default_rng(0)), alpha=HALF)
     a, b = some(0, 2), some(1, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from unpoison.core.boosting import component_votes
 from unpoison.evaluation.theory.exact import Finding
 from unpoison.types import BoolArray, IndexArray, LabelArray
 
-Mistakes = NDArray[np.int64]
+Mistakes: TypeAlias = NDArray[np.int64]
 """Voters by components: how many samples of a component the model of another gets wrong."""
 
 
