@@ -14,7 +14,7 @@ from unpoison import __version__
 from unpoison.core.checkpoint import FolderCheckpoints, check_same
 from unpoison.core.config import Settings
 from unpoison.core.pipeline import sanitize
-from unpoison.core.presets import settings_for
+from unpoison.core.presets import settings_for, usual_method
 from unpoison.core.result import Cost
 from unpoison.data.container import Dataset
 from unpoison.data.load import HUB_PREFIX, LoadOptions, load
@@ -106,7 +106,7 @@ def _read(source: str, options: CleanOptions) -> _Job:
     learner = learner_for(dataset, options.learner, augment=options.augment)
     settings = settings_for(
         dataset.labels,
-        method=options.method or _usual_method(options.preset, networks=learner.is_network),
+        method=options.method or usual_method(options.preset, networks=learner.is_network),
         preset=options.preset,
         networks=learner.is_network,
         **options.changes,
@@ -121,10 +121,6 @@ def _read(source: str, options: CleanOptions) -> _Job:
         "version": __version__,
     }
     return _Job(dataset, settings, learner, identity)
-
-
-def _usual_method(preset: str, *, networks: bool) -> str:
-    return "ispl" if networks or preset != "auto" else "out-of-subset"
 
 
 def learner_for(dataset: Dataset, choice: LearnerChoice, *, augment: str | None) -> Chosen:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from unpoison.core.presets import usual_method
 from unpoison.data.images import composite_on_white
 from unpoison.errors import InputError
 from unpoison.estimator import IncompatibilityClustering
@@ -52,7 +53,7 @@ def judge(
 def usual_cleaner(features: Any) -> IncompatibilityClustering:
     """The learner and method of ``unpoison clean`` for these features, with seed 0."""
     learner = default_for(features)
-    method = "out-of-subset" if learner in LEARNERS else "ispl"
+    method = usual_method(networks=learner not in LEARNERS)
     return IncompatibilityClustering(learner, method=method, random_state=0)
 
 

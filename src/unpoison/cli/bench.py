@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unpoison.cli.given import command
 from unpoison.cli.progress import progress_bars
 from unpoison.cli.text import shown
 
@@ -103,7 +103,7 @@ def run(out: Path, **given: Any) -> None:
         silent = given["quiet"] or given["no_progress"]
         with _runner(given) as runner, progress_bars(enabled=not silent) as listener:
             outcome = running.run(
-                tasks, store, runner=runner, retries=given["retries"], listener=listener, command=_command()
+                tasks, store, runner=runner, retries=given["retries"], listener=listener, command=command()
             )
     except KeyboardInterrupt:
         click.echo("interrupted; what is done stays, and the same command goes on from there", err=True)
@@ -337,7 +337,3 @@ def _shown_lines(text: str) -> str:
 def _note(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(f"note: {shown(line)}", err=True)
-
-
-def _command() -> str:
-    return shlex.join(["unpoison", *sys.argv[1:]])

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from unpoison.cli.given import command, load_options
+from unpoison.cli.given import command, load_options, source_options
 from unpoison.cli.progress import progress_bars
 from unpoison.cli.text import shown
 from unpoison.evaluation.attack_list import FLAGS
@@ -55,16 +55,7 @@ def _place(name: str) -> str:
     metavar="PNG",
     help="Draw clean and poisoned images side by side.",
 )
-@click.option("--label", metavar="COLUMN", help="Column of a table that holds the labels.")
-@click.option("--text", metavar="COLUMN", help="Column of a table that is text (found by itself otherwise).")
-@click.option("--id", "id_column", metavar="COLUMN", help="Column of a table that names each sample.")
-@click.option("--split", metavar="NAME", help="Split of an hf: dataset (train if not given).")
-@click.option(
-    "--image", metavar="COLUMN", help="Column of an hf: dataset with the images, if there are several."
-)
-@click.option(
-    "--image-size", type=click.IntRange(min=1), help="Side in pixels that folder images are scaled to."
-)
+@source_options
 @click.option("--copy", is_flag=True, help="Copy untouched images instead of making hard links.")
 @click.option("--json", "as_json", is_flag=True, help="Print attack.json.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors (and the JSON if asked for).")

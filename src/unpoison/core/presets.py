@@ -24,6 +24,15 @@ NETWORKS_OUT_OF_SUBSET = OutOfSubsetSettings(
 )
 
 
+def usual_method(preset: str = "auto", *, networks: bool) -> str:
+    """The method where none is named: ours for plain classifiers, the paper's for networks and its settings.
+
+    >>> usual_method(networks=False)
+    'out-of-subset'
+    """
+    return "ispl" if networks or preset != "auto" else "out-of-subset"
+
+
 def settings_for(
     labels: LabelArray,
     *,
