@@ -132,7 +132,6 @@ LAPTOP = Scale(
     own_networks=False,
     recorded=_RECORDED,
 )
-"""Minutes on two cores. Without augmentation: at this size it gains a point of accuracy at most, and hides
-the triggers. A watermark on 80 of 8,000 CIFAR-10 images has TMR 2% with it and 58% without."""
+"""Minutes on two cores. Without augmentation, which hides triggers from a victim that sees little data."""
 
 SCALES: dict[str, Scale] = {scale.name: scale for scale in (PAPER, LAPTOP)}
