@@ -120,11 +120,16 @@ def commands() -> Iterator[tuple[str, str]]:
 
 def parse(line: str) -> click.Context:
     """As the program does, up to where it would begin to work."""
-    arguments = shlex.split(line, comments=True)[1:]
+    name, *arguments = shlex.split(line, comments=True)
     command: click.Command = app
+    context = click.Context(app, info_name=name, **app.context_settings)
     while isinstance(command, click.Group):
-        command = command.commands[arguments.pop(0)]
-    return command.make_context(command.name, arguments)
+        name = arguments.pop(0)
+        command = command.commands[name]
+        # below its parents, as in the program: a command keeps the names of the help option it first meets
+        if isinstance(command, click.Group):
+            context = click.Context(command, parent=context, info_name=name, **command.context_settings)
+    return command.make_context(name, arguments, parent=context)
 
 
 @pytest.mark.parametrize(("page", "line"), sorted(set(commands())))

@@ -55,8 +55,9 @@ class Scale:
     def setup_for(self, scenario: Scenario) -> Setup:
         """What this scale makes of a scenario; more epochs where the paper has more.
 
-        .setup_for(by_name("gtsrb-watermark-1-2-eps10")).limit
-            6000
+        >>> from unpoison.evaluation.scenarios import by_name
+        >>> LAPTOP.setup_for(by_name("gtsrb-watermark-1-2-eps10")).limit
+        6000
         """
         if scenario.dataset not in self.setups:
             raise InputError(
