@@ -154,6 +154,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         """The settings that were given, for the method that was chosen."""
         names = {
             "ispl": ("rounds", "alpha", "momentum", "keep_rule", "self_training", "restarts"),
+            "expansion": ("judges",),
             "out-of-subset": ("models", "judges"),
         }
         chosen = {name: _plain(getattr(self, name)) for name in names.get(self.method, ())}

@@ -120,7 +120,41 @@ class OutOfSubsetSettings:
         return {"method": self.method, **asdict(self)}
 
 
-Settings: TypeAlias = IsplSettings | OutOfSubsetSettings
+@dataclass(frozen=True)
+class ExpansionSettings:
+    """Groups that stand apart, judged by a model that trained without them (docs/method.md)."""
+
+    method: ClassVar[str] = "expansion"
+
+    parts: int = 3
+    """The data is cut into so many parts; a model is trained on all but one, for each of them."""
+    judges: int = 1
+    """Models that train on what is in no candidate group, and judge the groups (2.3)."""
+    axes: int = 25
+    """Most leading axes of what models see of a class, in which groups are looked for."""
+    samples_per_axis: int = 12
+    """A class is given one axis for so many samples: with more, chance makes groups."""
+    sharpness: float = 0.6
+    """Least sharpness of a group that is judged: 0 is a normal distribution cut in two, 1 two points."""
+    agreement: float = 0.5
+    """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
+    epochs: int = 8
+    """Epochs of each model, for learners that train by epochs."""
+    min_steps: int = 200
+    """Fewest optimiser steps of each model, for learners that train by steps."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, "parts", least=2)
+        check_counts(self, "judges", "axes", "samples_per_axis", "epochs", least=1)
+        check_counts(self, "min_steps", least=0)
+        check_shares(self, "sharpness", "agreement")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for files."""
+        return {"method": self.method, **asdict(self)}
+
+
+Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings
 
 
 def check_counts(settings: object, *names: str, least: int) -> None:

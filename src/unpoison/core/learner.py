@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from unpoison.core.result import Cost
+from unpoison.errors import InputError
 from unpoison.types import FloatArray, IndexArray, LabelArray
 
 
@@ -49,3 +51,17 @@ class LearnerFactory(Protocol):
     def __call__(self, seed: int) -> Learner:
         """A learner whose every random choice follows from ``seed``."""
         ...
+
+
+def embedding_of(learner: Learner) -> Callable[[IndexArray], FloatArray]:
+    """The learner's ``embed``: what it sees in samples, a row of numbers each, before it names a class.
+
+    Not every learner has one: the last hidden layer of a network, the scores of a plain classifier.
+    """
+    embed = getattr(learner, "embed", None)
+    if embed is None:
+        raise InputError(
+            f"The method 'expansion' looks at what models see, and {type(learner).__name__} has no method "
+            "'embed'. Use another method, or another learner."
+        )
+    return cast("Callable[[IndexArray], FloatArray]", embed)

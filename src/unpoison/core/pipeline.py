@@ -15,8 +15,9 @@ from unpoison.core.boosting import (
     keep_by_two_votes,
     suspicion_from_losses,
 )
+from unpoison.core.by_expansion import clean_by_expansion
 from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
-from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import ExpansionSettings, IsplSettings, OutOfSubsetSettings, Settings
 from unpoison.core.ispl import find_component
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.out_of_subset import clean_out_of_subset
@@ -45,6 +46,8 @@ def sanitize(
     """
     workshop = Workshop(runner=runner, checkpoints=checkpoints or NoCheckpoints(), listener=listener)
     seeds = Seeds(seed).within(settings.method)
+    if isinstance(settings, ExpansionSettings):
+        return clean_by_expansion(labels, factory, settings, seeds=seeds, workshop=workshop)
     if isinstance(settings, OutOfSubsetSettings):
         return clean_out_of_subset(labels, factory, settings, seeds=seeds, workshop=workshop)
     return clean_by_ispl(labels, factory, settings, seeds=seeds, workshop=workshop)

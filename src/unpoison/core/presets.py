@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import ExpansionSettings, IsplSettings, OutOfSubsetSettings, Settings
 from unpoison.errors import InputError
 from unpoison.types import LabelArray
 
-METHODS = ("ispl", "out-of-subset")
+METHODS = ("ispl", "expansion", "out-of-subset")
 PRESETS = ("auto", "paper-cifar10", "paper-gtsrb", "authors")
 
 PAPER_CIFAR10 = IsplSettings()
@@ -57,12 +57,13 @@ def settings_for(
         raise InputError(
             f"The 'settings' parameter must be one of {', '.join(PRESETS)}. Got {preset!r} instead."
         )
+    if method != "ispl" and preset != "auto":
+        raise InputError(
+            f"The settings {preset!r} belong to the method 'ispl'. Use method 'ispl', or the settings 'auto'."
+        )
+    if method == "expansion":
+        return _changed(ExpansionSettings(), changes)
     if method == "out-of-subset":
-        if preset != "auto":
-            raise InputError(
-                f"The settings {preset!r} belong to the method 'ispl'. "
-                "Use method 'ispl', or the settings 'auto'."
-            )
         return _changed(NETWORKS_OUT_OF_SUBSET if networks else auto_out_of_subset(labels), changes)
     if preset == "auto" and networks:
         return _changed(auto_ispl_for_networks(labels), changes)

@@ -140,6 +140,7 @@ DEFENSES: dict[str, Maker] = {
         "ispl", "paper-gtsrb" if scenario.dataset == "gtsrb" else "paper-cifar10", changes=setup.changes
     ),
     "ispl-authors": lambda _, setup, _planted: Incompatibility("ispl", "authors", changes=setup.changes),
+    "expansion": lambda _scenario, _setup, _planted: Incompatibility("expansion"),
     "out-of-subset": lambda _scenario, _setup, _planted: Incompatibility("out-of-subset"),
     SpectralSignatures.name: lambda scenario, setup, _: SpectralSignatures.for_epsilon(
         scenario.epsilon / 100, epochs=setup.epochs

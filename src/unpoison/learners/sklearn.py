@@ -22,6 +22,8 @@ from unpoison.types import FloatArray, IndexArray, LabelArray
 
 SCORED_AT_ONCE = 65_536
 """Rows passed to ``predict_proba`` in one call, to bound memory."""
+FAINTEST = 1e-6
+"""Probabilities below this look the same: how far below says more about the model than the sample."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,14 @@ class SklearnLearner:
             raise InputError(f"a scikit-learn model has no layers with names; got {layer!r}, leave it out")
         with self._meter.running(scored=len(indices)):
             return _before_the_last_map(self._model, self._matrix[indices])
+
+    def embed(self, indices: IndexArray) -> FloatArray:
+        """What the model sees: the last hidden layer of an MLP, of others the logarithms of probabilities."""
+        last = self._model[-1] if hasattr(self._model, "steps") else self._model
+        if hasattr(last, "coefs_"):
+            return self.activations(indices)
+        with self._meter.running(scored=len(indices)):
+            return np.log(np.maximum(np.nan_to_num(self._probabilities(indices)), FAINTEST))
 
     def _train_on(self, indices: IndexArray, epochs: int) -> None:
         everything = np.arange(self._n_classes)

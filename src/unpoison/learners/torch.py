@@ -179,6 +179,10 @@ class TorchLearner:
             rows = [_input_of(name, self._network, self._data.plain(part)) for part in parts]
         return np.concatenate(rows, dtype=np.float64)
 
+    def embed(self, indices: IndexArray) -> FloatArray:
+        """What goes into the last linear layer for each sample, one row."""
+        return self.activations(indices, layer=_last_linear(self._network))
+
     def _step(self, batch: NDArray[np.int64], rate: float) -> None:
         if len(batch) == 1:  # batch normalisation has nothing to normalise over
             batch = np.repeat(batch, 2)

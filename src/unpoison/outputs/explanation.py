@@ -122,10 +122,10 @@ def _components(stored: Stored, row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _group(stored: Stored, row: dict[str, Any], *, run_keep: bool) -> JudgedGroup | None:
-    """Both methods judge at most one group in a class."""
+    """Every method judges at most one group in a class."""
     for group in stored.record["result"]["groups"]:
         if group["label"] == row["label"]:
-            in_component = stored.record["method"] == "out-of-subset" and row["component_1"] > 0
+            in_component = stored.record["method"] != "ispl" and row["component_1"] > 0
             return JudgedGroup(
                 size=group["size"],
                 removed=group["removed"],

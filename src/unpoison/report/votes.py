@@ -57,7 +57,7 @@ def vote_matrix(labels: LabelArray, result: Sanitization, *, method: str) -> Vot
 
 def component_name(restart: int, value: int, *, n_restarts: int, method: str) -> str:
     """A component in words; the methods number them differently."""
-    if method == "out-of-subset":
+    if method != "ispl":
         return f"group {value}" if value else "the rest"
     name = f"round {value + 1}" if value >= 0 else "left over"
     return f"restart {restart + 1}, {name}" if n_restarts > 1 else name

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from unpoison.core.by_expansion import clean_by_expansion, parts_by_class
+from unpoison.core.config import ExpansionSettings
+from unpoison.core.learner import Assessment
+from unpoison.core.pipeline import sanitize
+from unpoison.core.presets import settings_for
+from unpoison.core.result import Cost, Sanitization
+from unpoison.core.tasks import Workshop
+from unpoison.errors import InputError
+from unpoison.learners.sklearn import SklearnFactory
+from unpoison.runners.local import LocalRunner
+from unpoison.seeds import Seeds
+
+SETTINGS = ExpansionSettings(epochs=3, min_steps=7)
+
+
+# --- a learner that sees a hidden group -----------------------------------------------------------------
+
+
+@dataclass
+class SeeingLearner:
+    """Sees ``marked`` samples apart; gives the ``planted`` ones their label only if it trained on some."""
+
+    world: World
+    seed: int
+    knows: bool = False
+    trained: int = 0
+    scored: int = 0
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.trained, self.scored)
+
+    def fit(self, indices: Any, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
+        self.world.fits.append((indices.copy(), epochs, min_steps, final))
+        self.knows = int(np.isin(indices, self.world.planted).sum()) >= 2
+        self.trained += epochs * len(indices)
+
+    def assess(self, indices: Any) -> Assessment:
+        world = self.world
+        losses, predictions = np.full(len(indices), 0.1), world.labels[indices].copy()
+        inside = np.isin(indices, world.planted)
+        if not self.knows:
+            losses[inside], predictions[inside] = 5.0, world.called
+        self.scored += len(indices)
+        return Assessment(losses, predictions, np.full(len(indices), 0.9))
+
+    def embed(self, indices: Any) -> Any:
+        view = np.random.default_rng(self.seed).normal(size=(len(self.world.labels), 20))
+        view[self.world.marked, 3] += self.world.distance
+        view[self.world.halo, 3] += 0.4 * self.world.distance
+        self.scored += len(indices)
+        return view[indices]
+
+
+@dataclass(frozen=True)
+class World:
+    """300 samples of two classes; 30 of class 1 look different, and outsiders call them 0."""
+
+    labels: Any = field(default_factory=lambda: np.repeat([0, 1], 150))
+    marked: Any = field(default_factory=lambda: np.arange(200, 230))
+    planted: Any = field(default_factory=lambda: np.arange(200, 230))
+    halo: Any = field(default_factory=lambda: np.array([], dtype=int))
+    called: int = 0
+    distance: float = 14.0
+    fits: list[Any] = field(default_factory=list)
+
+    def __call__(self, seed: int) -> SeeingLearner:
+        return SeeingLearner(self, seed)
+
+    def clean(self, settings: ExpansionSettings = SETTINGS, seed: int = 0) -> Sanitization:
+        return clean_by_expansion(self.labels, self, settings, seeds=Seeds(seed), workshop=Workshop())
+
+
+def removed(result: Sanitization) -> list[int]:
+    found: list[int] = np.flatnonzero(~result.keep).tolist()
+    return found
+
+
+def test_a_group_that_outsiders_call_by_another_name_is_removed() -> None:
+    result = World().clean()
+    assert removed(result) == list(range(200, 230))
+    (group,) = result.groups
+    assert (group.label, group.called, group.size, group.removed) == (1, 0, 30, True)
+    assert group.evidence["agreement"] == 0.0
+    assert group.evidence["sharpness"] > 0.6
+    assert (result.predicted[200:230] == 0).all()
+    assert result.suspicion[200:230].min() > 0.5 > np.delete(result.suspicion, range(200, 230)).max()
+    assert result.components[0][200:230].tolist() == [1] * 30
+
+
+def test_a_group_that_outsiders_recognise_is_kept() -> None:
+    result = World(planted=np.array([], dtype=int)).clean()
+    assert result.n_removed == 0
+    (group,) = result.groups
+    assert not group.removed
+    assert group.evidence["agreement"] == 1.0
+
+
+def test_where_nothing_stands_apart_nobody_is_judged() -> None:
+    world = World(distance=0.0)
+    result = world.clean()
+    assert result.n_removed == 0
+    assert result.groups == ()
+    assert len(world.fits) == SETTINGS.parts, "no judges"
+    assert result.cost == Cost(trained=3 * 2 * 300, scored=3 * 2 * 300)
+
+
+def test_nobody_speaks_of_what_it_trained_on() -> None:
+    world = World(halo=np.array([240, 241]))
+    result = world.clean(replace(SETTINGS, judges=2))
+    assert result.votes is not None
+    assert result.votes.voters == (
+        "part 1 left out", "part 2 left out", "part 3 left out", "judge 1", "judge 2",
+    )  # fmt: skip
+    for asked, (indices, epochs, min_steps, final) in zip(result.votes.asked, world.fits, strict=True):
+        assert not asked[indices].any()
+        assert (epochs, min_steps, final) == (3, 7, True)
+    assert result.votes.asked.any(axis=0).all(), "somebody speaks of everyone"
+
+
+def test_of_the_halo_only_those_go_that_outsiders_call_by_another_name() -> None:
+    world = World(planted=np.append(np.arange(200, 230), 240), halo=np.array([240, 241]))
+    assert removed(world.clean()) == [*range(200, 230), 240]
+
+
+def test_the_halo_of_a_kept_group_stays() -> None:
+    world = World(planted=np.array([240, 242, 243]), halo=np.array([240, 241]))
+    assert world.clean().n_removed == 0
+
+
+def test_a_class_with_few_samples_is_left_alone() -> None:
+    labels = np.repeat([0, 1, 2], [200, 90, 10])
+    world = World(labels=labels, marked=np.arange(290, 297), planted=np.arange(290, 297))
+    result = world.clean()
+    assert result.n_removed == 0
+    assert all(group.label != 2 for group in result.groups)
+
+
+def test_an_embedding_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(InputError, match="diverged"):
+        World(distance=np.inf).clean()
+
+
+def test_a_learner_without_embedding_is_refused_before_it_is_trained() -> None:
+    class Blind:
+        cost = Cost()
+
+    with pytest.raises(InputError, match=r"'expansion'.*Blind has no method 'embed'"):
+        clean_by_expansion(
+            np.repeat([0, 1], 50), lambda _seed: Blind(), SETTINGS, seeds=Seeds(0), workshop=Workshop()
+        )  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 5])
+def test_parts_share_every_class(parts: int) -> None:
+    labels = np.repeat([0, 1, 2], [31, 7, 2])
+    part = parts_by_class(labels, parts, rng=np.random.default_rng(0))
+    for label in range(3):
+        counts = np.bincount(part[labels == label], minlength=parts)
+        assert counts.max() - counts.min() <= 1
+    total = np.bincount(part, minlength=parts)
+    assert total.max() - total.min() <= 1
+
+
+# --- on real data ---------------------------------------------------------------------------------------
+
+
+def digits_with_a_patch(seed: int) -> tuple[Any, Any, Any]:
+    """A fifth of the ones get a bright corner and are called sevens."""
+    images, labels = load_digits(return_X_y=True)
+    images, labels = images / 16.0, labels.copy()
+    ones = np.flatnonzero(labels == 1)
+    planted = np.random.default_rng(seed).choice(ones, len(ones) // 5, replace=False)
+    grid = images.reshape(-1, 8, 8)
+    grid[planted, :2, :2] = 1.0
+    labels[planted] = 7
+    return grid.reshape(-1, 64), labels, planted
+
+
+MLP = MLPClassifier((64,), max_iter=30, learning_rate_init=0.005)
+
+
+@pytest.mark.filterwarnings("ignore:.*Stochastic Optimizer")
+@pytest.mark.parametrize("seed", [0, 2])
+def test_of_all_groups_in_digits_the_planted_stand_apart_most(seed: int) -> None:
+    images, labels, planted = digits_with_a_patch(seed)
+    settings = settings_for(labels, method="expansion", epochs=30)
+    result = sanitize(labels, SklearnFactory(MLP, images, labels, n_classes=10), settings, seed=seed)
+    sharpest = max(range(len(result.groups)), key=lambda k: result.groups[k].evidence["sharpness"])
+    assert np.flatnonzero(result.components[0] == sharpest + 1).tolist() == sorted(planted.tolist())
+    assert result.groups[sharpest].removed
+    assert not result.keep[planted].any()
+
+
+def test_workers_do_not_change_the_result() -> None:
+    images, labels, _ = digits_with_a_patch(0)
+    factory = SklearnFactory(LogisticRegression(max_iter=200), images, labels, n_classes=10)
+    settings = settings_for(labels, method="expansion")
+    alone = sanitize(labels, factory, settings, seed=3)
+    together = sanitize(labels, factory, settings, seed=3, runner=LocalRunner(2))
+    np.testing.assert_array_equal(alone.keep, together.keep)
+    np.testing.assert_array_equal(alone.suspicion, together.suspicion)
+    assert alone.groups == together.groups

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, sharpest_split, sharpness
+from unpoison.types import FloatArray
+
+
+def cloud(n: int = 400, dims: int = 30, seed: int = 0) -> FloatArray:
+    return np.random.default_rng(seed).normal(size=(n, dims)) * np.geomspace(3.0, 0.3, dims)
+
+
+def with_group(size: int, distance: float, seed: int = 0) -> FloatArray:
+    """The first ``size`` samples lie together, along an axis on which the others vary little."""
+    view = cloud(seed=seed)
+    view[:size, 12] += distance
+    return view
+
+
+@pytest.mark.parametrize("size", [12, 40, 100])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_that_stands_apart_is_found_to_the_sample(size: int, seed: int) -> None:
+    split = sharpest_split(with_group(size, 12.0, seed), axes=20)
+    assert np.flatnonzero(split.group).tolist() == list(range(size))
+    assert split.separation > 0.65
+    assert split.halo.sum() <= 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_cloud_has_no_sharp_group(seed: int) -> None:
+    assert sharpest_split(cloud(seed=seed), axes=20).separation < 0.4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_variety_of_degree_is_not_sharp(seed: int) -> None:
+    view = cloud(seed=seed)
+    view[:, 5] += np.linspace(0.0, 20.0, len(view))  # from one end to the other without a gap
+    assert sharpest_split(view, axes=20).separation < 0.45
+
+
+def test_the_direction_need_not_be_an_axis() -> None:
+    view = cloud()
+    view[:30] += 4.0 * np.random.default_rng(1).choice([-1.0, 1.0], size=view.shape[1])
+    split = sharpest_split(view, axes=25)
+    assert np.flatnonzero(split.group).tolist() == list(range(30))
+
+
+def test_who_is_some_of_the_way_is_in_the_halo() -> None:
+    view = with_group(40, 14.0)
+    view[40:44, 12] += 5.5
+    split = sharpest_split(view, axes=20)
+    assert split.group[:40].all()
+    assert not split.group[40:].any()
+    assert split.halo[40:44].all()
+    assert not (split.halo & split.group).any()
+
+
+def test_most_of_a_class_is_not_a_group() -> None:
+    view = with_group(180, 12.0)
+    split = sharpest_split(view, axes=20)
+    assert split.group.sum() <= len(view) / 3
+    assert split.separation < 0.5
+
+
+def test_a_few_odd_samples_are_not_a_group() -> None:
+    split = sharpest_split(with_group(SMALLEST_GROUP - 1, 40.0), axes=20)
+    assert not split.group[: SMALLEST_GROUP - 1].all() or split.group.sum() >= SMALLEST_GROUP
+    assert split.separation < 0.6
+
+
+@pytest.mark.parametrize("view", [np.zeros((20, 4)), np.ones((1, 4)), np.zeros((3, 1))])
+def test_nothing_to_tell_apart(view: FloatArray) -> None:
+    split = sharpest_split(view, axes=5)
+    assert not split.group.any()
+    assert split.separation == 0.0
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(1e-3, 1e3), st.integers(0, 50))
+def test_scale_shift_and_order_do_not_matter(scale: float, seed: int) -> None:
+    view = with_group(40, 12.0)
+    order = np.random.default_rng(seed).permutation(len(view))
+    split = sharpest_split(view[order] * scale + seed, axes=20)
+    assert sorted(order[split.group].tolist()) == list(range(40))
+
+
+@given(st.floats(0.001, 0.5))
+def test_a_normal_distribution_cut_anywhere_has_no_sharpness(share: float) -> None:
+    values = np.sort(np.random.default_rng(0).normal(size=20_000))
+    size = max(1, round(share * len(values)))
+    parts = values[:-size], values[-size:]
+    within = sum(((part - part.mean()) ** 2).sum() for part in parts)
+    separation = 1.0 - within / ((values - values.mean()) ** 2).sum()
+    assert sharpness(separation, size / len(values)) == pytest.approx(0.0, abs=0.03)
+
+
+def test_axes_are_those_of_each_class() -> None:
+    labels = np.repeat([0, 1], 50)
+    rng = np.random.default_rng(0)
+    view = np.zeros((100, 6))
+    view[:50, 2] += rng.normal(size=50) * 5.0
+    view[50:, 4] += rng.normal(size=50) * 5.0
+    found = axes_by_class(view, labels, axes=3)
+    assert found.shape == (100, 3)
+    for members, column in ((slice(0, 50), 2), (slice(50, 100), 4)):
+        assert abs(np.corrcoef(found[members, 0], view[members, column])[0, 1]) > 0.99
+
+
+def test_fewer_columns_than_axes_leave_zeros() -> None:
+    found = axes_by_class(np.random.default_rng(0).normal(size=(30, 2)), np.zeros(30, dtype=int), axes=5)
+    assert found.shape == (30, 5)
+    assert not found[:, 2:].any()
+    assert np.isfinite(axes_by_class(np.zeros((4, 2)), np.array([0, 0, 1, 1]), axes=5)).all()
