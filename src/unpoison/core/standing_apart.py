@@ -70,8 +70,8 @@ def sharpness(separation: float, share: float) -> float:
     ``separation`` is the part of the variance that lies between the sides. A normal distribution cut in half
     has 0.64 of it between, cut at a twentieth 0.22: compared with that, 0 is a mere cut and 1 two points.
 
-    >>> round(sharpness(0.22, 0.05), 1), sharpness(1.0, 0.05)
-    (0.0, 1.0)
+    >>> round(sharpness(0.5, 0.05), 2), sharpness(1.0, 0.05)
+    (0.36, 1.0)
     """
     height = _NORMAL.pdf(_NORMAL.inv_cdf(share))
     of_a_cut = height**2 / (share * (1.0 - share))
