@@ -1,9 +1,9 @@
 """The expansion method: groups that stand apart in what models see, judged by a model that never met them.
 
 The paper's two steps, clustering (section 1) and a vote by outsiders (section 2.3), for the price of about
-three trainings. A few models train on all parts of the data but one. What they see of a class, side by side,
-shows the groups that stand apart; where there are none, nothing more is done. Whether such a group expands to
-itself only is then asked directly: does a model that trained on everyone else give it its labels?
+three trainings. Models are trained on almost everything, as a victim would be. What they see of a class, side
+by side, shows the groups that stand apart; where there are none, nothing more is done. Whether such a group
+expands to itself only is then asked directly: does a model that trained on everyone else give it its label?
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import LearnerFactory, embedding_of
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.standing_apart import axes_by_class, sharpest_split
-from unpoison.core.tasks import FitTask, Workshop, cost_array
+from unpoison.core.tasks import FitTask, Task, Workshop, cost_array
 from unpoison.core.trimming import class_members
 from unpoison.errors import InputError
 from unpoison.seeds import Seeds
@@ -69,8 +69,12 @@ class ApartTask:
     settings: ExpansionSettings
 
     def __call__(self) -> Arrays:
-        """``component``: 0 for the bulk, g for group g, -g for its halo; ``sharpness``: a number a group."""
+        """``component``: 0 for the bulk, g for group g, -g for its halo; ``sharpness``: a number a group.
+
+        ``leaning``: how far each sample lies towards the group that stands apart most in its class.
+        """
         component = np.zeros(len(self.labels), dtype=np.int64)
+        leaning = np.zeros(len(self.labels))
         sharpness: list[float] = []
         for members in class_members(self.labels):
             axes = min(self.settings.axes, len(members) // self.settings.samples_per_axis)
@@ -78,6 +82,7 @@ class ApartTask:
                 continue  # too few to tell a group from chance
             side_by_side = np.concatenate([_level(view[members]) for view in self.views], axis=1)
             split = sharpest_split(side_by_side, axes=axes)
+            leaning[members] = split.separation * split.travelled
             if split.separation >= self.settings.sharpness:
                 sharpness.append(split.separation)
                 component[members[split.group]] = len(sharpness)
@@ -85,22 +90,9 @@ class ApartTask:
         return {
             "component": component,
             "sharpness": np.array(sharpness, dtype=np.float64),
+            "leaning": leaning,
             "cost": cost_array(Cost()),
         }
-
-
-@dataclass(frozen=True)
-class Voters:
-    """What models say of all samples (models by samples), and of which of them their word counts."""
-
-    names: tuple[str, ...]
-    losses: NDArray[np.float32]
-    predictions: NDArray[np.int32]
-    asked: BoolArray
-
-    def only(self, rows: slice) -> Voters:
-        """Some of them."""
-        return Voters(self.names[rows], self.losses[rows], self.predictions[rows], self.asked[rows])
 
 
 def clean_by_expansion(
@@ -112,130 +104,134 @@ def clean_by_expansion(
     workshop: Workshop,
 ) -> Sanitization:
     """Run the whole method on the samples behind ``labels``."""
-    part = parts_by_class(labels, settings.parts, rng=seeds.stream("parts"))
-    workshop.begin("models on all parts but one", settings.parts)
-    trained = _fit_to_parts(part, labels, factory, settings, seeds, workshop)
+    parts = parts_left_out(labels, settings.models, settings.left_out, rng=seeds.stream("parts"))
+    workshop.begin("models on almost everything", settings.models)
+    models = list(workshop.run(_view_tasks(parts, labels, factory, settings, seeds)).values())
     workshop.begin("groups that stand apart", 1)
-    apart = workshop.run({"apart": ApartTask(tuple(row["view"] for row in trained), labels, settings)})[
-        "apart"
-    ]
+    apart = workshop.run({"apart": ApartTask(tuple(m["view"] for m in models), labels, settings)})["apart"]
     component, sharpness = apart["component"].astype(np.int64), apart["sharpness"].astype(np.float64)
 
-    judged: list[Arrays] = []
+    judges: list[Arrays] = []
     if len(sharpness):
         workshop.begin("judges", settings.judges)
-        judged = _fit_judges(np.flatnonzero(component == 0), labels, factory, settings, seeds, workshop)
-    voters = _voters(trained, judged, part, component)
-    predicted, _ = count_votes(
-        voters.predictions,
-        labels,
-        n_classes=int(labels.max()) + 1,
-        rng=seeds.stream("ties"),
-        asked=voters.asked,
-    )
-    groups, keep = _judge_groups(component, sharpness, voters, predicted, labels, settings)
-    doubt = suspicion_from_losses(voters.losses.astype(np.float64), asked=voters.asked)
+        bulk = np.flatnonzero(component == 0)
+        judges = list(workshop.run(_judge_tasks(bulk, labels, factory, settings, seeds)).values())
+    votes = _votes(models, judges, parts, component)
+    predicted = _outside_opinion(votes, labels, seeds)
+    groups, keep = _judge_groups(component, sharpness, judges, predicted, labels, settings)
+    doubt = suspicion_from_losses(votes.losses.astype(np.float64), asked=votes.asked)
+    left_out = (component == 0) & votes.asked.any(axis=0)
     return Sanitization(
         keep=keep,
-        suspicion=np.where(keep, doubt / 2, (1.0 + doubt) / 2),
+        suspicion=np.where(keep, apart["leaning"].astype(np.float64) / 2, (1.0 + doubt) / 2),
         predicted=predicted,
         components=np.maximum(component, 0)[None, :],
         cost=workshop.cost,
         groups=groups,
-        notes={"vote_accuracy": float((predicted == labels)[component == 0].mean())},
-        votes=VoteRecord(voters.names, voters.predictions, voters.losses, voters.asked),
+        notes={"vote_accuracy": float((predicted == labels)[left_out].mean())} if left_out.any() else {},
+        votes=votes,
     )
 
 
-def parts_by_class(labels: LabelArray, parts: int, *, rng: np.random.Generator) -> IndexArray:
-    """A random part for every sample, each with the same share of every class.
+def parts_left_out(
+    labels: LabelArray, parts: int, share: float, *, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """The part that each sample is in, from 0 on, with ``share`` of every class in each; -1 for none.
 
-    >>> sorted(parts_by_class(np.array([5, 5, 5, 5]), 2, rng=np.random.default_rng(0)).tolist())
-    [0, 0, 1, 1]
+    >>> sorted(parts_left_out(np.zeros(10, dtype=int), 2, 0.1, rng=np.random.default_rng(0)).tolist())
+    [-1, -1, -1, -1, -1, -1, -1, -1, 0, 1]
     """
-    part = np.empty(len(labels), dtype=np.int64)
-    start = 0
+    part = np.full(len(labels), -1, dtype=np.int64)
     for members in class_members(labels):
-        # one class goes on where the last one stopped, so that small classes do not all fill the first parts
-        part[rng.permutation(members)] = (start + np.arange(len(members))) % parts
-        start += len(members)
+        shuffled = rng.permutation(members)
+        size = int(share * len(members))  # nobody, of a class with few samples
+        for p in range(parts):
+            part[shuffled[p * size : (p + 1) * size]] = p
     return part
 
 
-def _fit_to_parts(
-    part: IndexArray,
-    labels: LabelArray,
-    factory: LearnerFactory,
-    settings: ExpansionSettings,
-    seeds: Seeds,
-    workshop: Workshop,
-) -> list[Arrays]:
-    tasks: dict[str, Any] = {}
-    for p in range(settings.parts):
-        rest = np.flatnonzero(part != p)
-        seed = seeds.integer("part", p)
-        tasks[f"part-{p:03d}"] = ViewTask(factory, labels, rest, settings.epochs, settings.min_steps, seed)
-    return list(workshop.run(tasks).values())
+def _view_tasks(
+    parts: IndexArray, labels: LabelArray, factory: LearnerFactory, settings: ExpansionSettings, seeds: Seeds
+) -> dict[str, Task]:
+    return {
+        f"model-{m:03d}": ViewTask(
+            factory,
+            labels,
+            np.flatnonzero(parts != m),
+            settings.epochs,
+            settings.min_steps,
+            seeds.integer("model", m),
+        )
+        for m in range(settings.models)
+    }
 
 
-def _fit_judges(
-    bulk: IndexArray,
-    labels: LabelArray,
-    factory: LearnerFactory,
-    settings: ExpansionSettings,
-    seeds: Seeds,
-    workshop: Workshop,
-) -> list[Arrays]:
-    tasks: dict[str, Any] = {
+def _judge_tasks(
+    bulk: IndexArray, labels: LabelArray, factory: LearnerFactory, settings: ExpansionSettings, seeds: Seeds
+) -> dict[str, Task]:
+    return {
         f"judge-{j:03d}": FitTask(
             factory, len(labels), bulk, settings.epochs, settings.min_steps, seeds.integer("judge", j)
         )
         for j in range(settings.judges)
     }
-    return list(workshop.run(tasks).values())
 
 
-def _voters(trained: list[Arrays], judged: list[Arrays], part: IndexArray, component: IndexArray) -> Voters:
-    """Of the bulk the model that trained without the sample's part speaks, of the others the judges."""
-    rows = trained + judged
-    bulk = component == 0
-    asked = [bulk & (part == p) for p in range(len(trained))] + [~bulk] * len(judged)
-    return Voters(
-        names=tuple(f"part {p + 1} left out" for p in range(len(trained)))
-        + tuple(f"judge {j + 1}" for j in range(len(judged))),
-        losses=np.stack([row["losses"] for row in rows]).astype(np.float32),
-        predictions=np.stack([row["predictions"] for row in rows]).astype(np.int32),
-        asked=np.stack(asked),
+def _votes(
+    models: list[Arrays], judges: list[Arrays], parts: IndexArray, component: IndexArray
+) -> VoteRecord:
+    """Of groups and halos the judges speak, of the others the model that left them out, if there is one."""
+    rows, bulk = models + judges, component == 0
+    asked = [bulk & (parts == m) for m in range(len(models))] + [~bulk] * len(judges)
+    return VoteRecord(
+        tuple(f"model {m + 1}" for m in range(len(models)))
+        + tuple(f"judge {j + 1}" for j in range(len(judges))),
+        np.stack([row["predictions"] for row in rows]).astype(np.int32),
+        np.stack([row["losses"] for row in rows]).astype(np.float32),
+        np.stack(asked),
     )
+
+
+def _outside_opinion(votes: VoteRecord, labels: LabelArray, seeds: Seeds) -> LabelArray:
+    """What those say that did not train on a sample; its own label where there is nobody to ask."""
+    called, _ = count_votes(
+        votes.predictions,
+        labels,
+        n_classes=int(labels.max()) + 1,
+        rng=seeds.stream("ties"),
+        asked=votes.asked,
+    )
+    opinion: LabelArray = np.where(votes.asked.any(axis=0), called, labels)
+    return opinion
 
 
 def _judge_groups(
     component: IndexArray,
     sharpness: FloatArray,
-    voters: Voters,
+    judges: list[Arrays],
     predicted: LabelArray,
     labels: LabelArray,
     settings: ExpansionSettings,
 ) -> tuple[tuple[Group, ...], BoolArray]:
-    """Algorithm 2 for groups: remove those whose labels outsiders do not give.
+    """Algorithm 2 for groups: remove those whose label outsiders seldom give.
 
     A group's halo goes with it, but only those samples that the outsiders place elsewhere too.
     """
     keep = np.ones(len(labels), dtype=np.bool_)
-    judges = voters.only(slice(settings.parts, None))
     groups: list[Group] = []
     for number, sharp in enumerate(sharpness.tolist(), start=1):
         members = np.flatnonzero(component == number)
         label = int(labels[members[0]])
-        agreement = float((judges.predictions[:, members] == label).mean())
+        agreement = float(np.mean([(judge["predictions"][members] == label).mean() for judge in judges]))
         removed = agreement <= settings.agreement
         if removed:
             keep[members] = False
             halo = np.flatnonzero(component == -number)
             keep[halo[predicted[halo] != label]] = False
         called = int(np.bincount(predicted[members]).argmax())
-        evidence = {"sharpness": sharp, "agreement": agreement}
-        groups.append(Group(label, len(members), removed, called, evidence))
+        groups.append(
+            Group(label, len(members), removed, called, {"sharpness": sharp, "agreement": agreement})
+        )
     return tuple(groups), keep
 
 

@@ -28,12 +28,26 @@ class Split:
     """A class in two.
 
     ``group`` marks the smaller side; ``halo`` those of the other side that move some of the way with it;
-    ``separation`` is the share of the variance of the movement that lies between the two sides.
+    ``separation`` says how far apart the two sides are; ``travelled`` how far each sample is on the way from
+    the others' mean (0) to the group's (1).
     """
 
     group: BoolArray
     halo: BoolArray
     separation: float
+    travelled: FloatArray
+
+    @classmethod
+    def nobody(cls, n: int) -> Split:
+        """All on one side."""
+        return cls(np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_), 0.0, np.zeros(n))
+
+    @classmethod
+    def along(cls, position: FloatArray, group: BoolArray, separation: float) -> Split:
+        """The split of samples that lie at ``position``."""
+        near, far = position[~group].mean(), position[group].mean()
+        travelled = (position - near) / (far - near)
+        return cls(group, (travelled >= HALO) & ~group, separation, np.clip(travelled, 0.0, 1.0))
 
 
 def movements(losses: NDArray[np.floating], seen: BoolArray) -> FloatArray:
@@ -60,15 +74,13 @@ def split_in_two(movement: FloatArray) -> Split:
     """
     first, _ = _smaller_side(_leading_loading(movement))
     if not first.any():
-        return Split(first, first.copy(), 0.0)
+        return Split.nobody(len(first))
     direction = movement[:, first].mean(axis=1) - movement[:, ~first].mean(axis=1)
     position = direction @ movement
     group, separation = _smaller_side(position)
     if not group.any():
-        return Split(group, group.copy(), 0.0)
-    near, far = position[~group].mean(), position[group].mean()
-    travelled = (position - near) / (far - near)
-    return Split(group, (travelled >= HALO) & ~group, separation)
+        return Split.nobody(len(group))
+    return Split.along(position, group, separation)
 
 
 def _smaller_side(values: FloatArray) -> tuple[BoolArray, float]:

@@ -126,28 +126,35 @@ class ExpansionSettings:
 
     method: ClassVar[str] = "expansion"
 
-    parts: int = 3
-    """The data is cut into so many parts; a model is trained on all but one, for each of them."""
+    models: int = 2
+    """Models whose views of the data are put side by side; each trains on all but a part of its own."""
+    left_out: float = 0.1
+    """How large that part is. It tells how well the models know what they did not train on."""
     judges: int = 1
     """Models that train on what is in no candidate group, and judge the groups (2.3)."""
     axes: int = 25
     """Most leading axes of what models see of a class, in which groups are looked for."""
-    samples_per_axis: int = 12
+    samples_per_axis: int = 40
     """A class is given one axis for so many samples: with more, chance makes groups."""
-    sharpness: float = 0.6
-    """Least sharpness of a group that is judged: 0 is a normal distribution cut in two, 1 two points."""
-    agreement: float = 0.5
+    sharpness: float = 0.32
+    """Least sharpness, less its error, of a group that is judged: 0 is a mere cut, 1 two points."""
+    agreement: float = 0.3
     """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
-    epochs: int = 8
+    epochs: int = 10
     """Epochs of each model, for learners that train by epochs."""
     min_steps: int = 200
     """Fewest optimiser steps of each model, for learners that train by steps."""
 
     def __post_init__(self) -> None:
-        check_counts(self, "parts", least=2)
-        check_counts(self, "judges", "axes", "samples_per_axis", "epochs", least=1)
+        check_counts(self, "models", "judges", "axes", "samples_per_axis", "epochs", least=1)
         check_counts(self, "min_steps", least=0)
         check_shares(self, "sharpness", "agreement")
+        check_shares(self, "left_out", low_open=True, high_open=True)
+        if self.models * self.left_out > 1.0:
+            raise InputError(
+                f"The 'left_out' parameter of ExpansionSettings must be at most 1 / models, "
+                f"{1 / self.models:.3g}. Got {self.left_out} instead."
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for files."""

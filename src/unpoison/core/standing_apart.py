@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.comovement import HALO, Split, best_cut
+from unpoison.core.comovement import Split, best_cut
 from unpoison.core.trimming import class_members
 from unpoison.types import BoolArray, FloatArray, LabelArray
 
@@ -22,6 +22,8 @@ STEPS = 10
 """Most refinements of one start; few take more than five."""
 SMALLEST_GROUP = 5
 """A few odd samples are not a group."""
+ERROR = 1.2
+"""What a group's sharpness may owe to chance, over the root of its size: few samples lie together easily."""
 LARGEST_SHARE = 1 / 3
 """A larger part of its class than this is not a group: who is planted and who is not would be a guess."""
 FAINT = 1e-9
@@ -42,15 +44,14 @@ def axes_by_class(view: NDArray[np.floating], labels: LabelArray, *, axes: int) 
 
 
 def sharpest_split(view: FloatArray, *, axes: int) -> Split:
-    """The group of at most a third that stands apart most sharply; ``separation`` is its sharpness.
+    """The group of at most a third that stands apart most surely; ``separation``: its sharpness, less ERROR.
 
     ``view`` has a row a sample. On its leading ``axes``, made equally wide, a search from both ends of each
     goes back and forth between a group and the direction from the others' mean to its own.
     """
     coordinates, variances = _leading(view, axes)
     sphere = coordinates / np.sqrt(variances)
-    nobody = np.zeros(len(view), dtype=np.bool_)
-    best = Split(nobody, nobody.copy(), 0.0)
+    best = Split.nobody(len(view))
     tried: set[bytes] = set()
     for axis in sphere.T:
         for end in (axis, -axis):
@@ -58,9 +59,9 @@ def sharpest_split(view: FloatArray, *, axes: int) -> Split:
                 group, position, separation = _refined(sphere, end > np.quantile(end, quantile), tried)
                 if not SMALLEST_GROUP <= group.sum() <= LARGEST_SHARE * len(group):
                     continue
-                value = sharpness(separation, float(group.mean()))
+                value = sharpness(separation, float(group.mean())) - ERROR / float(np.sqrt(group.sum()))
                 if value > best.separation:
-                    best = Split(group, _halo(position, group), value)
+                    best = Split.along(position, group, value)
     return best
 
 
@@ -96,13 +97,6 @@ def _refined(sphere: FloatArray, group: BoolArray, tried: set[bytes]) -> tuple[B
             break
         group = after
     return group, position, separation
-
-
-def _halo(position: FloatArray, group: BoolArray) -> BoolArray:
-    """Who is outside of the group but some of the way towards it."""
-    near, far = position[~group].mean(), position[group].mean()
-    halo: BoolArray = (position - near >= HALO * (far - near)) & ~group
-    return halo
 
 
 def _leading(view: FloatArray, axes: int) -> tuple[FloatArray, FloatArray]:

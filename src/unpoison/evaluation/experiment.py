@@ -155,7 +155,7 @@ DEFENSES: dict[str, Maker] = {
 
 CONTROLS = (NOTHING, ORACLE, RANDOM)
 COMPARED = (
-    *CONTROLS, "ispl-authors", "ispl-paper",
+    *CONTROLS, "expansion", "ispl-authors", "ispl-paper",
     SpectralSignatures.name, ActivationClustering.name, TrimmedLoss.name,
 )  # fmt: skip
 """The defenses of recorded results."""
@@ -181,7 +181,7 @@ def estimate_seconds(task: BenchTask) -> float:
 
 TRAININGS = {
     NOTHING: 0.0, ORACLE: 0.0, RANDOM: 0.0, "ispl": 3.0, "ispl-paper": 3.0, "ispl-authors": 3.0,
-    TrimmedLoss.name: 2.4,
+    "expansion": 3.0, TrimmedLoss.name: 2.4,
 }  # fmt: skip
 """What a defense trains, in trainings of the victim: about 3 for the paper's, by its own account."""
 SIZES = {"cifar10": 50_000, "gtsrb": 26_640, "imagenette": 9_469}

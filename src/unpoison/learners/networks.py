@@ -149,6 +149,9 @@ class Compact(nn.Module):
     Each image is brought to mean 0 and spread 1 first: photographs of one thing differ most in their light.
     """
 
+    place_axes = (0, 1)
+    """Where the height and width of its maps are."""
+
     def __init__(self, shape: tuple[int, ...], n_classes: int) -> None:
         super().__init__()
         regroup = 2 if max(shape[1:]) <= 64 else 4 if max(shape[1:]) <= 128 else 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -180,8 +180,21 @@ class TorchLearner:
         return np.concatenate(rows, dtype=np.float64)
 
     def embed(self, indices: IndexArray) -> FloatArray:
-        """What goes into the last linear layer for each sample, one row."""
-        return self.activations(indices, layer=_last_linear(self._network))
+        """What the network sees in each sample, one row: its last maps, each by its highest point.
+
+        A small mark lights up one place of a map. The mean over places, which goes into the last layer, hides
+        it; the maximum does not. A network without maps is looked at before its last linear layer.
+        """
+        maps = _last_maps(self._network, self._data.plain(np.zeros(1, dtype=np.int64)))
+        if maps is None:
+            return self.activations(indices, layer=_last_linear(self._network))
+        if len(indices) == 0:
+            return np.empty((0, 0))
+        parts = np.array_split(np.asarray(indices, dtype=np.int64), ceil(len(indices) / SCORED_AT_ONCE))
+        with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
+            self._network.eval()
+            rows = [_highest_points(maps, self._network, self._data.plain(part)) for part in parts]
+        return np.concatenate(rows, dtype=np.float64)
 
     def _step(self, batch: NDArray[np.int64], rate: float) -> None:
         if len(batch) == 1:  # batch normalisation has nothing to normalise over
@@ -237,6 +250,49 @@ def _last_linear(network: nn.Module) -> str:
             f"the network {type(network).__name__} has no linear layer to take activations from; name a layer"
         )
     return names[-1]
+
+
+def _last_maps(network: nn.Module, inputs: Tensor) -> nn.Module | None:
+    """The module that gives a network's last maps, found with one image; None if there are no maps."""
+    found: list[nn.Module] = []
+
+    def note(module: nn.Module, _: object, output: object) -> None:
+        if isinstance(output, Tensor) and output.ndim == 4 and _places(network, output) > 1:
+            found.append(module)
+
+    hooks = [module.register_forward_hook(note) for module in network.modules() if module is not network]
+    try:
+        with torch.inference_mode():
+            network.eval()(inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[-1] if found else None
+
+
+def _places(network: nn.Module, maps: Tensor) -> int:
+    return prod(maps.shape[axis] for axis in _place_axes(network))
+
+
+def _place_axes(network: nn.Module) -> tuple[int, int]:
+    """Where the height and width of maps are; the usual place unless the network says otherwise."""
+    axes: tuple[int, int] = getattr(network, "place_axes", (2, 3))
+    return axes
+
+
+def _highest_points(module: nn.Module, network: nn.Module, inputs: Tensor) -> NDArray[np.float32]:
+    """The highest value of each map that ``module`` gives when ``inputs`` pass through, one row a sample."""
+    seen: list[NDArray[np.float32]] = []
+
+    def note(_: nn.Module, __: object, output: Tensor) -> None:
+        seen.append(output.amax(dim=_place_axes(network)).float().cpu().numpy())
+
+    hook = module.register_forward_hook(note)
+    try:
+        network(inputs)
+    finally:
+        hook.remove()
+    return seen[-1]
 
 
 def _input_of(layer: str, network: nn.Module, inputs: Tensor) -> NDArray[np.float32]:

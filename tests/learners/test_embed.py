@@ -1,0 +1,95 @@
+"""What learners show of what they see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from core.fakes import two_blobs
+from unpoison.learners.sklearn import FAINTEST, SklearnFactory
+
+torch = pytest.importorskip("torch")
+
+from learners.torch_builders import on_images, on_rows  # noqa: E402
+from unpoison.learners.networks import NETWORKS  # noqa: E402
+from unpoison.learners.recipes import TrainingOptions  # noqa: E402
+from unpoison.learners.torch import TorchFactory  # noqa: E402
+
+ROWS, LABELS = two_blobs(60, n_classes=3)
+ROWS = np.column_stack([ROWS, ROWS[:, 0]])
+EVERYONE = np.arange(60)
+CHANNELS = {"compact": 128, "preactresnet18": 512, "resnet32": 64, "resnet56": 256}
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_a_network_shows_the_highest_point_of_each_of_its_last_maps(name: str) -> None:
+    images = np.random.default_rng(0).integers(0, 256, size=(5, 32, 32, 3), dtype=np.uint8)
+    labels = np.array([0, 1, 2, 0, 1])
+    learner = TorchFactory(NETWORKS[name], images, labels, 3, TrainingOptions(device="cpu"))(0)
+    seen = learner.embed(np.arange(5))
+    assert seen.shape[0] == 5
+    # what goes into the last layer is the mean of the same maps, or what a pooling of them leaves
+    mean: Any = learner.activations(np.arange(5), layer=_head(learner.network))
+    assert seen.shape == mean.shape
+    assert (seen >= mean - 1e-5).all()
+    assert (seen > mean + 1e-5).any()
+
+
+def _head(network: Any) -> str:
+    return [name for name, part in network.named_modules() if isinstance(part, torch.nn.Linear)][-1]
+
+
+def test_a_small_mark_shows_in_the_highest_points_and_hardly_in_the_means() -> None:
+    images = np.full((40, 32, 32, 3), 120, dtype=np.uint8)
+    images += np.random.default_rng(0).integers(0, 20, size=images.shape, dtype=np.uint8)
+    images[:20, 2:5, 2:5] = (255, 0, 255)
+    learner = TorchFactory(NETWORKS["compact"], images, np.arange(40) % 2, 2, TrainingOptions(device="cpu"))(
+        0
+    )
+    learner.fit(np.arange(40), epochs=5, final=True)
+
+    def distance(view: Any) -> float:
+        return float((np.abs(view[:20].mean(0) - view[20:].mean(0)) / (view.std(0) + 1e-9)).max())
+
+    assert distance(learner.embed(np.arange(40))) >= distance(learner.activations(np.arange(40)))
+
+
+def test_networks_without_maps_show_the_input_of_the_last_layer() -> None:
+    learner = on_rows(ROWS, LABELS, n_classes=3)(0)
+    assert np.array_equal(learner.embed(EVERYONE), learner.activations(EVERYONE))
+
+
+def test_order_batches_and_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = on_images(ROWS, LABELS, n_classes=3)(0)
+    scored = learner.cost.scored
+    whole = learner.embed(EVERYONE)
+    assert learner.cost.scored == scored + 60
+    mixed = np.random.default_rng(0).permutation(60)[:23]
+    monkeypatch.setattr("unpoison.learners.torch.SCORED_AT_ONCE", 7)
+    assert learner.embed(mixed) == pytest.approx(whole[mixed], abs=1e-6)
+    assert learner.embed(EVERYONE[:0]).shape[0] == 0
+    assert not any(module._forward_hooks for module in learner.network.modules())
+
+
+@pytest.mark.filterwarnings("ignore:.*Stochastic Optimizer")
+def test_plain_classifiers() -> None:
+    def after_fitting(model: Any) -> Any:
+        learner = SklearnFactory(model, ROWS, LABELS, n_classes=3)(0)
+        learner.fit(EVERYONE, epochs=3, final=True)
+        return learner
+
+    hidden = after_fitting(make_pipeline(StandardScaler(), MLPClassifier((7,), max_iter=20)))
+    assert hidden.embed(EVERYONE).shape == (60, 7)
+    for model in (LogisticRegression(), GaussianNB()):
+        learner = after_fitting(model)
+        seen = learner.embed(EVERYONE)
+        assert seen.shape == (60, 3)
+        assert seen.argmax(axis=1).tolist() == learner.assess(EVERYONE).predictions.tolist()
+        assert seen.min() >= np.log(FAINTEST)
