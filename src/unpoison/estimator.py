@@ -12,13 +12,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from unpoison.core.pipeline import sanitize
-from unpoison.core.presets import settings_for
+from unpoison.core.presets import settings_for, usual_method
 from unpoison.core.result import Sanitization
 from unpoison.errors import InputError
 from unpoison.learners.choose import meant
 from unpoison.runners.local import LocalRunner
 
 AUTO = "auto"
+OF_ISPL = ("rounds", "alpha", "momentum", "keep_rule", "self_training")
+"""Settings that only the paper's method has."""
 
 
 class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
@@ -31,15 +33,18 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         epoch by epoch, others are refitted. A name is one of ``unpoison clean --learner``, as "compact"; a
         callable makes a torch network: ``callable(shape, n_classes)``, for uint8 images of shape (n, height,
         width, channels) or rows of floats. None takes a logistic regression on standardised columns.
-    method : {"ispl", "out-of-subset"}, default="ispl"
-        ``ispl`` is the paper's: inverse self-paced learning and a vote. ``out-of-subset`` looks at each
-        sample through models that did not train on it; far more precise on small data (docs/method.md).
+    method : {"auto", "ispl", "expansion", "out-of-subset"}, default="auto"
+        ``ispl`` is the paper's: inverse self-paced learning and a vote. ``expansion`` looks for groups that
+        stand apart in what models see, ``out-of-subset`` at each sample through models that did not train on
+        it (docs/method.md). "auto" is ``ispl`` for networks and where one of its settings is given, and
+        ``out-of-subset`` for other classifiers.
     settings : {"auto", "paper-cifar10", "paper-gtsrb", "authors"}, default="auto"
         Where the values below come from when they are "auto". All but "auto" are for ``ispl``.
     rounds, restarts, alpha, momentum, keep_rule, self_training : default="auto" (restarts: 3)
         Settings of ``ispl``; see :class:`unpoison.core.config.IsplSettings`.
     models, judges : int, default="auto"
-        Settings of ``out-of-subset``; see :class:`unpoison.core.config.OutOfSubsetSettings`.
+        Settings of the other two; see :class:`unpoison.core.config.ExpansionSettings` and
+        :class:`unpoison.core.config.OutOfSubsetSettings`.
     n_jobs : int or None, default=1
         Worker processes; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -77,7 +82,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         self,
         estimator: Any = None,
         *,
-        method: str = "ispl",
+        method: str = AUTO,
         settings: str = AUTO,
         rounds: int | str = AUTO,
         restarts: int = 3,
@@ -115,12 +120,13 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
             )
         labels = labels.astype(np.int64)
         learner = meant(self.estimator, X, labels, n_classes=len(self.classes_))
+        method = self._method(networks=learner.is_network)
         settings = settings_for(
             labels,
-            method=self.method,
+            method=method,
             preset=self.settings,
             networks=learner.is_network,
-            **self._changes(),
+            **self._changes(method),
         )
         self.result_: Sanitization = sanitize(
             labels, learner.factory, settings, seed=self._seed(), runner=LocalRunner(self._workers())
@@ -150,14 +156,17 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         return X, y
 
-    def _changes(self) -> dict[str, Any]:
+    def _method(self, *, networks: bool) -> str:
+        if not _is_auto(self.method):
+            return self.method
+        if any(not _is_auto(_plain(getattr(self, name))) for name in OF_ISPL):
+            return "ispl"
+        return usual_method(self.settings, networks=networks)
+
+    def _changes(self, method: str) -> dict[str, Any]:
         """The settings that were given, for the method that was chosen."""
-        names = {
-            "ispl": ("rounds", "alpha", "momentum", "keep_rule", "self_training", "restarts"),
-            "expansion": ("judges",),
-            "out-of-subset": ("models", "judges"),
-        }
-        chosen = {name: _plain(getattr(self, name)) for name in names.get(self.method, ())}
+        names = {"ispl": (*OF_ISPL, "restarts")}.get(method, ("models", "judges"))
+        chosen = {name: _plain(getattr(self, name)) for name in names}
         return {name: value for name, value in chosen.items() if not _is_auto(value)}
 
     def _seed(self) -> int:
