@@ -50,10 +50,11 @@ class SeeingLearner:
         world = self.world
         losses, predictions = np.full(len(indices), 0.1), world.labels[indices].copy()
         inside = np.isin(indices, world.planted)
+        confidences = np.full(len(indices), 0.9)
         if not self.knows:
-            losses[inside], predictions[inside] = 5.0, world.called
+            losses[inside], predictions[inside], confidences[inside] = 5.0, world.called, world.confidence
         self.scored += len(indices)
-        return Assessment(losses, predictions, np.full(len(indices), 0.9))
+        return Assessment(losses, predictions, confidences)
 
     def embed(self, indices: Any) -> Any:
         view = np.random.default_rng(self.seed).normal(size=(len(self.world.labels), 5))
@@ -72,6 +73,7 @@ class World:
     planted: Any = field(default_factory=lambda: np.arange(200, 230))
     halo: Any = field(default_factory=lambda: np.array([], dtype=int))
     called: int = 0
+    confidence: float = 0.95
     distance: float = 20.0
     fits: list[Any] = field(default_factory=list)
 
@@ -105,6 +107,14 @@ def test_a_group_that_outsiders_recognise_is_kept() -> None:
     (group,) = result.groups
     assert not group.removed
     assert group.evidence["agreement"] == 1.0
+
+
+def test_a_group_that_outsiders_are_unsure_about_is_kept() -> None:
+    result = World(confidence=0.4).clean()
+    assert result.n_removed == 0
+    (group,) = result.groups
+    assert group.evidence["agreement"] == 0.0
+    assert group.evidence["belonging"] == 0.0
 
 
 def test_where_nothing_stands_apart_nobody_is_judged() -> None:
@@ -196,7 +206,7 @@ MLP = MLPClassifier((64,), max_iter=30, learning_rate_init=0.005)
 @pytest.mark.parametrize("seed", [1, 3])
 def test_of_all_groups_in_digits_the_planted_stand_apart_most(seed: int) -> None:
     images, labels, planted = digits_with_a_patch(seed)
-    settings = settings_for(labels, method="expansion", epochs=30)
+    settings = settings_for(labels, method="expansion", epochs=30, belonging=0.0)
     result = sanitize(labels, SklearnFactory(MLP, images, labels, n_classes=10), settings, seed=seed)
     sharpest = max(range(len(result.groups)), key=lambda k: result.groups[k].evidence["sharpness"])
     assert np.flatnonzero(result.components[0] == sharpest + 1).tolist() == sorted(planted.tolist())

@@ -9,6 +9,7 @@ expands to itself only is then asked directly: does a model that trained on ever
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from unpoison.errors import InputError
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
+AXES_BY_ROOT = 0.75
+"""Axes of a class over the root of its size; see ``samples_per_axis``."""
 KEPT_AXES = 32
 """Of what one model sees of a class; the rest is noise, and would have to be stored."""
 
@@ -77,7 +80,7 @@ class ApartTask:
         leaning = np.zeros(len(self.labels))
         sharpness: list[float] = []
         for members in class_members(self.labels):
-            axes = min(self.settings.axes, len(members) // self.settings.samples_per_axis)
+            axes = self._axes(len(members))
             if axes == 0:
                 continue  # too few to tell a group from chance
             side_by_side = np.concatenate([_level(view[members]) for view in self.views], axis=1)
@@ -93,6 +96,9 @@ class ApartTask:
             "leaning": leaning,
             "cost": cost_array(Cost()),
         }
+
+    def _axes(self, n: int) -> int:
+        return min(self.settings.axes, n // self.settings.samples_per_axis, round(AXES_BY_ROOT * sqrt(n)))
 
 
 def clean_by_expansion(
@@ -114,11 +120,12 @@ def clean_by_expansion(
     judges: list[Arrays] = []
     if len(sharpness):
         workshop.begin("judges", settings.judges)
-        bulk = np.flatnonzero(component == 0)
-        judges = list(workshop.run(_judge_tasks(bulk, labels, factory, settings, seeds)).values())
+        tasks = _judge_tasks(component == 0, parts, labels, factory, settings, seeds)
+        judges = list(workshop.run(tasks).values())
     votes = _votes(models, judges, parts, component)
     predicted = _outside_opinion(votes, labels, seeds)
-    groups, keep = _judge_groups(component, sharpness, judges, predicted, labels, settings)
+    usual = [_usual_confidence(j, row, parts, component, labels, settings) for j, row in enumerate(judges)]
+    groups, keep = _judge_groups(component, sharpness, judges, usual, predicted, labels, settings)
     doubt = suspicion_from_losses(votes.losses.astype(np.float64), asked=votes.asked)
     left_out = (component == 0) & votes.asked.any(axis=0)
     return Sanitization(
@@ -167,14 +174,38 @@ def _view_tasks(
 
 
 def _judge_tasks(
-    bulk: IndexArray, labels: LabelArray, factory: LearnerFactory, settings: ExpansionSettings, seeds: Seeds
+    bulk: BoolArray,
+    parts: IndexArray,
+    labels: LabelArray,
+    factory: LearnerFactory,
+    settings: ExpansionSettings,
+    seeds: Seeds,
 ) -> dict[str, Task]:
+    """A judge leaves out a part too: what it says of that is how it speaks of what it knows."""
     return {
         f"judge-{j:03d}": FitTask(
-            factory, len(labels), bulk, settings.epochs, settings.min_steps, seeds.integer("judge", j)
+            factory,
+            len(labels),
+            np.flatnonzero(bulk & (parts != j % settings.models)),
+            settings.epochs,
+            settings.min_steps,
+            seeds.integer("judge", j),
         )
         for j in range(settings.judges)
     }
+
+
+def _usual_confidence(
+    j: int,
+    judge: Arrays,
+    parts: IndexArray,
+    component: IndexArray,
+    labels: LabelArray,
+    settings: ExpansionSettings,
+) -> float:
+    """What 90% of a judge's right calls exceed, of the part that it left out; 0 where there is none."""
+    right = (component == 0) & (parts == j % settings.models) & (judge["predictions"] == labels)
+    return float(np.quantile(judge["confidences"][right], 0.1)) if right.any() else 0.0
 
 
 def _votes(
@@ -209,11 +240,12 @@ def _judge_groups(
     component: IndexArray,
     sharpness: FloatArray,
     judges: list[Arrays],
+    usual: list[float],
     predicted: LabelArray,
     labels: LabelArray,
     settings: ExpansionSettings,
 ) -> tuple[tuple[Group, ...], BoolArray]:
-    """Algorithm 2 for groups: remove those whose label outsiders seldom give.
+    """Algorithm 2 for groups: remove those that outsiders do not agree with and would place elsewhere.
 
     A group's halo goes with it, but only those samples that the outsiders place elsewhere too.
     """
@@ -222,16 +254,21 @@ def _judge_groups(
     for number, sharp in enumerate(sharpness.tolist(), start=1):
         members = np.flatnonzero(component == number)
         label = int(labels[members[0]])
-        agreement = float(np.mean([(judge["predictions"][members] == label).mean() for judge in judges]))
-        removed = agreement <= settings.agreement
+        elsewhere = np.stack([judge["predictions"][members] != label for judge in judges])
+        confidence = np.stack([judge["confidences"][members] for judge in judges]).astype(np.float64)
+        sure_elsewhere = elsewhere & (confidence >= np.array(usual)[:, None])
+        evidence = {
+            "sharpness": sharp,
+            "agreement": 1.0 - float(elsewhere.mean()),
+            "belonging": int(sure_elsewhere.sum()) / max(int(elsewhere.sum()), 1),
+        }
+        removed = evidence["agreement"] <= settings.agreement and evidence["belonging"] >= settings.belonging
         if removed:
             keep[members] = False
             halo = np.flatnonzero(component == -number)
             keep[halo[predicted[halo] != label]] = False
         called = int(np.bincount(predicted[members]).argmax())
-        groups.append(
-            Group(label, len(members), removed, called, {"sharpness": sharp, "agreement": agreement})
-        )
+        groups.append(Group(label, len(members), removed, called, evidence))
     return tuple(groups), keep
 
 

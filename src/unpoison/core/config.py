@@ -134,12 +134,14 @@ class ExpansionSettings:
     """Models that train on what is in no candidate group, and judge the groups (2.3)."""
     axes: int = 25
     """Most leading axes of what models see of a class, in which groups are looked for."""
-    samples_per_axis: int = 40
-    """A class is given one axis for so many samples: with more, chance makes groups."""
+    samples_per_axis: int = 20
+    """At most one axis for so many samples of a class, and 3/4 of their root, lest chance makes groups."""
     sharpness: float = 0.32
     """Least sharpness, less its error, of a group that is judged: 0 is a mere cut, 1 two points."""
     agreement: float = 0.3
     """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
+    belonging: float = 0.4
+    """Least share of the judges' other calls that must be as sure as their right calls usually are."""
     epochs: int = 10
     """Epochs of each model, for learners that train by epochs."""
     min_steps: int = 200
@@ -148,7 +150,7 @@ class ExpansionSettings:
     def __post_init__(self) -> None:
         check_counts(self, "models", "judges", "axes", "samples_per_axis", "epochs", least=1)
         check_counts(self, "min_steps", least=0)
-        check_shares(self, "sharpness", "agreement")
+        check_shares(self, "sharpness", "agreement", "belonging")
         check_shares(self, "left_out", low_open=True, high_open=True)
         if self.models * self.left_out > 1.0:
             raise InputError(
