@@ -140,7 +140,7 @@ class ExpansionSettings:
     """Least sharpness, less its error, of a group that is judged: 0 is a mere cut, 1 two points."""
     agreement: float = 0.3
     """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
-    belonging: float = 0.4
+    belonging: float = 0.25
     """Least share of the judges' other calls that must be as sure as their right calls usually are."""
     epochs: int = 10
     """Epochs of each model, for learners that train by epochs."""
