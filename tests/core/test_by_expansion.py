@@ -218,7 +218,7 @@ def test_workers_do_not_change_the_result() -> None:
     images, labels, _ = digits_with_a_patch(0)
     factory = SklearnFactory(LogisticRegression(max_iter=200), images, labels, n_classes=10)
     settings = settings_for(labels, method="expansion")
-    alone = sanitize(labels, factory, settings, seed=3)
+    alone = sanitize(labels, factory, settings, seed=3, runner=LocalRunner(1))
     together = sanitize(labels, factory, settings, seed=3, runner=LocalRunner(2))
     np.testing.assert_array_equal(alone.keep, together.keep)
     np.testing.assert_array_equal(alone.suspicion, together.suspicion)

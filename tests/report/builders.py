@@ -89,7 +89,7 @@ def judged(dataset: Dataset, removed: Sequence[int], *, called: int = 1, **evide
 def run_facts(**changes: Any) -> RunFacts:
     return RunFacts(
         **{
-            **{"settings": {"alpha": 0.1}, "method": "expansion", "learner": "forest", "seed": 1},
+            **{"settings": {"alpha": 0.1}, "method": "ispl", "learner": "forest", "seed": 1},
             **{"seconds": 1.0, "command": "unpoison clean x"},
             **changes,
         }

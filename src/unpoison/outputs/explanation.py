@@ -14,7 +14,7 @@ from unpoison.outputs.manifest import BY_REVIEW
 from unpoison.outputs.stored import Stored
 from unpoison.report.evidence import EvidenceLine, explain
 from unpoison.report.text import printable
-from unpoison.report.votes import component_name
+from unpoison.report.votes import GROUPING, component_name
 
 _N_SIMILAR = 3
 _LONGEST = 200
@@ -125,7 +125,7 @@ def _group(stored: Stored, row: dict[str, Any], *, run_keep: bool) -> JudgedGrou
     """Every method judges at most one group in a class."""
     for group in stored.record["result"]["groups"]:
         if group["label"] == row["label"]:
-            in_component = stored.record["method"] != "ispl" and row["component_1"] > 0
+            in_component = stored.record["method"] in GROUPING and row["component_1"] > 0
             return JudgedGroup(
                 size=group["size"],
                 removed=group["removed"],

@@ -9,6 +9,8 @@ import numpy as np
 from unpoison.core.result import Sanitization
 from unpoison.types import IndexArray, LabelArray
 
+GROUPING = ("expansion", "out-of-subset")
+"""Methods whose components are candidate groups, numbered from 1 on, and the rest."""
 MAX_COMPONENTS = 24
 MAX_VOTERS = 32
 
@@ -57,7 +59,7 @@ def vote_matrix(labels: LabelArray, result: Sanitization, *, method: str) -> Vot
 
 def component_name(restart: int, value: int, *, n_restarts: int, method: str) -> str:
     """A component in words; the methods number them differently."""
-    if method != "ispl":
+    if method in GROUPING:
         return f"group {value}" if value else "the rest"
     name = f"round {value + 1}" if value >= 0 else "left over"
     return f"restart {restart + 1}, {name}" if n_restarts > 1 else name
