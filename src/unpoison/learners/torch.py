@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import ceil, prod
@@ -171,13 +171,7 @@ class TorchLearner:
         networks (``SPECTRAL_LAYERS``), and the last linear layer of any other.
         """
         name = layer or self._spectral_layer or _last_linear(self._network)
-        if len(indices) == 0:
-            return np.empty((0, 0))
-        parts = np.array_split(np.asarray(indices, dtype=np.int64), ceil(len(indices) / SCORED_AT_ONCE))
-        with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
-            self._network.eval()
-            rows = [_input_of(name, self._network, self._data.plain(part)) for part in parts]
-        return np.concatenate(rows, dtype=np.float64)
+        return self._rows(indices, lambda inputs: _input_of(name, self._network, inputs))
 
     def embed(self, indices: IndexArray) -> FloatArray:
         """What the network sees in each sample, one row: its last maps, each by its highest point.
@@ -188,13 +182,16 @@ class TorchLearner:
         maps = _last_maps(self._network, self._data.plain(np.zeros(1, dtype=np.int64)))
         if maps is None:
             return self.activations(indices, layer=_last_linear(self._network))
+        return self._rows(indices, lambda inputs: _highest_points(maps, self._network, inputs))
+
+    def _rows(self, indices: IndexArray, of: Callable[[Tensor], NDArray[np.float32]]) -> FloatArray:
+        """What ``of`` makes of the samples, some at a time, without augmentation."""
         if len(indices) == 0:
             return np.empty((0, 0))
         parts = np.array_split(np.asarray(indices, dtype=np.int64), ceil(len(indices) / SCORED_AT_ONCE))
         with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
             self._network.eval()
-            rows = [_highest_points(maps, self._network, self._data.plain(part)) for part in parts]
-        return np.concatenate(rows, dtype=np.float64)
+            return np.concatenate([of(self._data.plain(part)) for part in parts], dtype=np.float64)
 
     def _step(self, batch: NDArray[np.int64], rate: float) -> None:
         if len(batch) == 1:  # batch normalisation has nothing to normalise over
