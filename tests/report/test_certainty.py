@@ -30,6 +30,26 @@ def test_by_the_votes_that_count() -> None:
     )
 
 
+def test_of_whom_nobody_votes_does_not_count() -> None:
+    dataset = texts(n=6)
+    record = VoteRecord(
+        voters=("a",),
+        predictions=np.array([[1, 1, 0, 1, 0, 0]], dtype=np.int32),
+        losses=np.zeros((1, 6), dtype=np.float32),
+        asked=np.array([[True, True, False, True, False, False]]),
+    )
+    result = dataclasses.replace(judged(dataset, [0, 3]), votes=record)
+    assert np.isnan(own_share(dataset.labels, result)[[2, 4, 5]]).all()
+    found = certainty(dataset.labels, result)
+    assert (found.level, "in 0% of" in found.why, "kept samples in 100%" in found.why) == (
+        "clear",
+        True,
+        True,
+    )
+    nobody = dataclasses.replace(record, asked=np.zeros((1, 6), dtype=np.bool_))
+    assert certainty(dataset.labels, dataclasses.replace(result, votes=nobody)).level == "mixed"
+
+
 @pytest.mark.parametrize(
     ("n_agreeing", "accuracy", "level"),
     [(0, None, "clear"), (2, 0.9, "clear"), (4, 0.9, "mixed"), (5, 0.9, "weak"), (0, 0.6, "weak")],

@@ -30,12 +30,13 @@ class Certainty:
 def certainty(labels: LabelArray, result: Sanitization) -> Certainty:
     """Clear where the votes part the removed from the kept, weak where they hardly do."""
     own = own_share(labels, result)
+    heard = ~np.isnan(own)
     weak = (result.notes.get("vote_accuracy") or 1.0) < WEAK_VOTE
-    kept = float(own[result.keep].mean()) if result.keep.any() else 0.0
+    kept = float(own[result.keep & heard].mean()) if (result.keep & heard).any() else 0.0
     if result.keep.all():
         why = f"Models give the samples their own label in {percent(kept)} of their votes."
         return Certainty("weak" if weak else "clear" if kept >= 1 - _CLEAR else "mixed", why)
-    removed = float(own[~result.keep].mean())
+    removed = float(own[~result.keep & heard].mean()) if (~result.keep & heard).any() else 0.0
     why = (
         f"Models give the removed samples their own label in {percent(removed)} of their votes, "
         f"and the kept samples in {percent(kept)}."
@@ -46,10 +47,11 @@ def certainty(labels: LabelArray, result: Sanitization) -> Certainty:
 
 
 def own_share(labels: LabelArray, result: Sanitization) -> FloatArray:
-    """For each sample the share of the votes about it that give it its own label."""
+    """For each sample the share of the votes about it that give it its own label; NaN where nobody votes."""
     if result.votes is None:
         alone: FloatArray = (result.predicted == labels).astype(np.float64)
         return alone
     right: BoolArray = (result.votes.predictions == labels) & result.votes.asked
-    share: FloatArray = right.sum(axis=0) / np.maximum(result.votes.asked.sum(axis=0), 1)
+    asked = result.votes.asked.sum(axis=0)
+    share: FloatArray = np.where(asked > 0, right.sum(axis=0) / np.maximum(asked, 1), np.nan)
     return share
