@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.result import Group
 from unpoison.core.trimming import class_members, lowest, worst_unless_finite
 from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
 
@@ -29,6 +32,35 @@ def component_votes(
                 supported[k] += sizes[voter]
     result: BoolArray = supported > sizes.sum() / 2
     return result
+
+
+def keep_by_groups(
+    component: IndexArray,
+    evidence: Sequence[Mapping[str, float]],
+    predicted: LabelArray,
+    labels: LabelArray,
+    *,
+    agreement: float,
+    belonging: float,
+) -> tuple[tuple[Group, ...], BoolArray]:
+    """Algorithm 2 for groups: remove those that outsiders do not agree with and would place elsewhere.
+
+    ``component`` is 0 for the bulk, g for group g and -g for its halo, which goes with the group, but only
+    those samples that the outsiders place elsewhere too. ``evidence`` is what was found about each group.
+    """
+    keep = np.ones(len(labels), dtype=np.bool_)
+    groups: list[Group] = []
+    for number, found in enumerate(evidence, start=1):
+        members = np.flatnonzero(component == number)
+        label = int(labels[members[0]])
+        removed = found["agreement"] <= agreement and found["belonging"] >= belonging
+        if removed:
+            keep[members] = False
+            halo = np.flatnonzero(component == -number)
+            keep[halo[predicted[halo] != label]] = False
+        called = int(np.bincount(predicted[members]).argmax())
+        groups.append(Group(label, len(members), removed, called, dict(found)))
+    return tuple(groups), keep
 
 
 def count_votes(

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.boosting import count_votes, suspicion_from_losses
+from unpoison.core.boosting import count_votes, keep_by_groups, suspicion_from_losses
 from unpoison.core.config import ExpansionSettings
-from unpoison.core.learner import LearnerFactory, embedding_of
+from unpoison.core.learner import LearnerFactory, check_finite, embedding_of
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.standing_apart import axes_by_class, sharpest_split
 from unpoison.core.tasks import FitTask, Task, Workshop, cost_array
 from unpoison.core.trimming import class_members
-from unpoison.errors import InputError
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
@@ -50,11 +49,7 @@ class ViewTask:
         learner.fit(self.indices, epochs=self.epochs, min_steps=self.min_steps, final=True)
         everyone = np.arange(len(self.labels))
         assessment, view = learner.assess(everyone), embed(everyone)
-        if not np.isfinite(view).all():
-            raise InputError(
-                "What the trained model sees is not finite: its training diverged. "
-                "Use a lower learning rate or another recipe."
-            )
+        check_finite(view, "What the trained model sees is")
         return {
             "losses": assessment.losses.astype(np.float32),
             "predictions": assessment.predictions.astype(np.int32),
@@ -245,31 +240,22 @@ def _judge_groups(
     labels: LabelArray,
     settings: ExpansionSettings,
 ) -> tuple[tuple[Group, ...], BoolArray]:
-    """Algorithm 2 for groups: remove those that outsiders do not agree with and would place elsewhere.
-
-    A group's halo goes with it, but only those samples that the outsiders place elsewhere too.
-    """
-    keep = np.ones(len(labels), dtype=np.bool_)
-    groups: list[Group] = []
+    evidence: list[dict[str, float]] = []
     for number, sharp in enumerate(sharpness.tolist(), start=1):
         members = np.flatnonzero(component == number)
-        label = int(labels[members[0]])
-        elsewhere = np.stack([judge["predictions"][members] != label for judge in judges])
+        elsewhere = np.stack([judge["predictions"][members] != labels[members[0]] for judge in judges])
         confidence = np.stack([judge["confidences"][members] for judge in judges]).astype(np.float64)
         sure_elsewhere = elsewhere & (confidence >= np.array(usual)[:, None])
-        evidence = {
-            "sharpness": sharp,
-            "agreement": 1.0 - float(elsewhere.mean()),
-            "belonging": int(sure_elsewhere.sum()) / max(int(elsewhere.sum()), 1),
-        }
-        removed = evidence["agreement"] <= settings.agreement and evidence["belonging"] >= settings.belonging
-        if removed:
-            keep[members] = False
-            halo = np.flatnonzero(component == -number)
-            keep[halo[predicted[halo] != label]] = False
-        called = int(np.bincount(predicted[members]).argmax())
-        groups.append(Group(label, len(members), removed, called, evidence))
-    return tuple(groups), keep
+        evidence.append(
+            {
+                "sharpness": sharp,
+                "agreement": 1.0 - float(elsewhere.mean()),
+                "belonging": int(sure_elsewhere.sum()) / max(int(elsewhere.sum()), 1),
+            }
+        )
+    return keep_by_groups(
+        component, evidence, predicted, labels, agreement=settings.agreement, belonging=settings.belonging
+    )
 
 
 def _level(view: NDArray[Any]) -> FloatArray:

@@ -22,6 +22,9 @@ LOSS_CEILING = 12.0
 HALO = 0.25
 """A sample this part of the way from the bulk's mean movement to the group's may belong to the group."""
 
+LARGEST_SHARE = 1 / 3
+"""A larger part of its class than this is not a group: who is planted and who is not would be a guess."""
+
 
 @dataclass(frozen=True)
 class Split:

@@ -14,7 +14,18 @@ KeepRule: TypeAlias = Literal["mode-or-lower-half", "two-votes", "component"]
 
 
 @dataclass(frozen=True)
-class IsplSettings:
+class _MethodSettings:
+    """What the settings of all methods have."""
+
+    method: ClassVar[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for files."""
+        return {"method": self.method, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class IsplSettings(_MethodSettings):
     """ISPL and boosting. The defaults are the paper's for CIFAR-10."""
 
     method: ClassVar[str] = "ispl"
@@ -73,13 +84,9 @@ class IsplSettings:
         check_choice(self, "keep_rule", ("mode-or-lower-half", "two-votes", "component"))
         check_choice(self, "self_training", (True, False))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for files."""
-        return {"method": self.method, **asdict(self)}
-
 
 @dataclass(frozen=True)
-class OutOfSubsetSettings:
+class OutOfSubsetSettings(_MethodSettings):
     """Groups from co-movement, judged by models that trained without them (docs/method.md)."""
 
     method: ClassVar[str] = "out-of-subset"
@@ -115,13 +122,9 @@ class OutOfSubsetSettings:
                 f"({self.alpha_high}). Got {self.alpha_low} instead."
             )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for files."""
-        return {"method": self.method, **asdict(self)}
-
 
 @dataclass(frozen=True)
-class ExpansionSettings:
+class ExpansionSettings(_MethodSettings):
     """Groups that stand apart, judged by a model that trained without them (docs/method.md)."""
 
     method: ClassVar[str] = "expansion"
@@ -157,10 +160,6 @@ class ExpansionSettings:
                 f"The 'left_out' parameter of ExpansionSettings must be at most 1 / models, "
                 f"{1 / self.models:.3g}. Got {self.left_out} instead."
             )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for files."""
-        return {"method": self.method, **asdict(self)}
 
 
 Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+import numpy as np
+
 from unpoison.core.result import Cost
 from unpoison.errors import InputError
 from unpoison.types import FloatArray, IndexArray, LabelArray
@@ -65,3 +67,11 @@ def embedding_of(learner: Learner) -> Callable[[IndexArray], FloatArray]:
             "'embed'. Use another method, or another learner."
         )
     return cast("Callable[[IndexArray], FloatArray]", embed)
+
+
+def check_finite(values: FloatArray, what: str) -> None:
+    """Refuse what a model shows of itself after a training that went wrong; ``what`` begins the sentence."""
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"{what} not finite: its training diverged. Use a lower learning rate or another recipe."
+        )

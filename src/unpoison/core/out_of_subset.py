@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.boosting import count_votes, suspicion_from_losses
-from unpoison.core.comovement import movements, split_in_two
+from unpoison.core.boosting import count_votes, keep_by_groups, suspicion_from_losses
+from unpoison.core.comovement import LARGEST_SHARE, movements, split_in_two
 from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
@@ -25,9 +25,6 @@ from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
 
 SMALLEST_GROUP = 3
 """Fewer samples than this are not a group: one odd sample always moves with itself."""
-
-LARGEST_SHARE = 1 / 3
-"""A larger part of its class than this is not a group: who is planted and who is not would be a guess."""
 
 
 @dataclass(frozen=True)
@@ -181,25 +178,15 @@ def _judge_groups(
     labels: LabelArray,
     settings: OutOfSubsetSettings,
 ) -> tuple[tuple[Group, ...], NDArray[np.bool_]]:
-    """Algorithm 2 for groups: remove those that outsiders do not agree with and would place elsewhere.
-
-    A group's halo goes with it, but only those samples that the outsiders place elsewhere too.
-    """
-    keep = np.ones(len(labels), dtype=np.bool_)
-    groups: list[Group] = []
     at_home = _usual_confidence(judges, labels, component == 0)
+    evidence: list[dict[str, float]] = []
     for number, separation in enumerate(separations.tolist(), start=1):
         members = np.flatnonzero(component == number)
-        label = int(labels[members[0]])
-        evidence = {"separation": separation, **_testimony(judges, members, label, at_home)}
-        removed = evidence["agreement"] <= settings.agreement and evidence["belonging"] >= settings.belonging
-        if removed:
-            keep[members] = False
-            halo = np.flatnonzero(component == -number)
-            keep[halo[predicted[halo] != label]] = False
-        called = int(np.bincount(predicted[members]).argmax())
-        groups.append(Group(label, len(members), removed, called, evidence))
-    return tuple(groups), keep
+        testimony = _testimony(judges, members, int(labels[members[0]]), at_home)
+        evidence.append({"separation": separation, **testimony})
+    return keep_by_groups(
+        component, evidence, predicted, labels, agreement=settings.agreement, belonging=settings.belonging
+    )
 
 
 def _usual_confidence(judges: Opinions, labels: LabelArray, bulk: NDArray[np.bool_]) -> FloatArray:

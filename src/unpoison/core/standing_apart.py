@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.comovement import Split, best_cut
+from unpoison.core.comovement import LARGEST_SHARE, Split, best_cut
 from unpoison.core.trimming import class_members
 from unpoison.types import BoolArray, FloatArray, LabelArray
 
@@ -24,8 +24,6 @@ SMALLEST_GROUP = 5
 """A few odd samples are not a group."""
 ERROR = 1.2
 """What a group's sharpness may owe to chance, over the root of its size: few samples lie together easily."""
-LARGEST_SHARE = 1 / 3
-"""A larger part of its class than this is not a group: who is planted and who is not would be a guess."""
 FAINT = 1e-9
 """Axes with less than this part of the variance of the first are rounding errors."""
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.learner import Learner, LearnerFactory
+from unpoison.core.learner import Learner, LearnerFactory, check_finite
 from unpoison.core.tasks import Workshop, cost_array
 from unpoison.core.trimming import class_members
 from unpoison.defenses.base import Decision
@@ -72,7 +72,7 @@ class ActivationTask:
             if len(members) < 2:
                 continue  # nothing to compare it with
             activations = ask(members, layer=rule.layer)
-            _check_finite(activations)
+            check_finite(activations, "The activations of the trained model are")
             label = int(self.labels[members[0]])
             verdict = rule.judge_class(activations, seeds=self.seeds.within("class", label))
             removed[members], suspicion[members] = verdict.removed, verdict.suspicion
@@ -112,11 +112,3 @@ def _asker(learner: Learner) -> Any:
             "Use a network, an MLP or a linear model."
         )
     return ask
-
-
-def _check_finite(activations: FloatArray) -> None:
-    if not np.isfinite(activations).all():
-        raise InputError(
-            "The activations of the trained model are not finite: its training diverged. "
-            "Use a lower learning rate or another recipe."
-        )
