@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -391,3 +392,20 @@ def test_a_learner_by_name(method: str) -> None:
     assert small(method, estimator="sgd").fit(X, y).keep_.shape == (60,)
     with pytest.raises(ValueError, match="unknown learner 'compactt'"):
         small(method, estimator="compactt").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("given", "voter"),
+    [
+        ({}, "judge 1"),
+        ({"rounds": 2, "restarts": 1}, "restart 1, round 1"),
+        ({"method": "expansion"}, "model 1"),
+    ],
+)
+def test_the_method_follows_from_what_is_given(given: dict[str, Any], voter: str) -> None:
+    X, y = load_digits(n_class=3, return_X_y=True)
+    cleaner = IncompatibilityClustering(LogisticRegression(max_iter=50), random_state=0, **given).fit(
+        X / 16, y
+    )
+    assert cleaner.result_.votes is not None
+    assert cleaner.result_.votes.voters[0] == voter
