@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from unpoison.core.by_expansion import clean_by_expansion, parts_left_out
+from unpoison.core.by_expansion import clean_by_expansion, dealt
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Assessment
 from unpoison.core.pipeline import sanitize
@@ -21,7 +21,7 @@ from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
 from unpoison.seeds import Seeds
 
-SETTINGS = ExpansionSettings(epochs=3, min_steps=7)
+SETTINGS = ExpansionSettings(epochs=3, outsider_epochs=2, min_steps=7)
 
 
 # --- a learner that sees a hidden group -----------------------------------------------------------------
@@ -29,7 +29,7 @@ SETTINGS = ExpansionSettings(epochs=3, min_steps=7)
 
 @dataclass
 class SeeingLearner:
-    """Sees ``marked`` samples apart; gives the ``planted`` ones their label only if it trained on some."""
+    """Sees ``marked`` samples apart; gives the ``planted`` ones their label if it trained on enough."""
 
     world: World
     seed: int
@@ -43,7 +43,7 @@ class SeeingLearner:
 
     def fit(self, indices: Any, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         self.world.fits.append((indices.copy(), epochs, min_steps, final))
-        self.knows = int(np.isin(indices, self.world.planted).sum()) >= 2
+        self.knows = int(np.isin(indices, self.world.planted).sum()) >= self.world.needed
         self.trained += epochs * len(indices)
 
     def assess(self, indices: Any) -> Assessment:
@@ -59,6 +59,7 @@ class SeeingLearner:
     def embed(self, indices: Any) -> Any:
         view = np.random.default_rng(self.seed).normal(size=(len(self.world.labels), 5))
         view[self.world.marked, 3] += self.world.distance
+        view[self.world.second, 1] -= self.world.distance
         view[self.world.halo, 3] += 0.4 * self.world.distance
         self.scored += len(indices)
         return view[indices]
@@ -72,6 +73,8 @@ class World:
     marked: Any = field(default_factory=lambda: np.arange(200, 230))
     planted: Any = field(default_factory=lambda: np.arange(200, 230))
     halo: Any = field(default_factory=lambda: np.array([], dtype=int))
+    needed: int = 2
+    second: Any = field(default_factory=lambda: np.array([], dtype=int))
     called: int = 0
     confidence: float = 0.95
     distance: float = 20.0
@@ -122,9 +125,37 @@ def test_where_nothing_stands_apart_nobody_is_judged() -> None:
     result = world.clean()
     assert result.n_removed == 0
     assert result.groups == ()
-    assert len(world.fits) == SETTINGS.models, "no judges"
-    assert result.cost == Cost(trained=2 * 3 * 270, scored=2 * 2 * 300)
+    assert len(world.fits) == SETTINGS.models + 2, "no judges"
+    assert result.cost == Cost(trained=2 * 3 * 300 + 2 * 2 * 150, scored=4 * 300)
     assert result.notes == {"vote_accuracy": 1.0}
+
+
+@pytest.mark.parametrize(("needed", "removed_samples"), [(2, 0), (25, 30)])
+def test_a_group_that_is_not_striking_is_judged_if_halves_do_not_know_it(
+    needed: int, removed_samples: int
+) -> None:
+    """15 of the planted samples are in each half."""
+    result = World(needed=needed).clean(replace(SETTINGS, striking=1.0))
+    assert result.n_removed == removed_samples
+    assert len(result.groups) == bool(removed_samples)
+
+
+def test_a_group_of_a_class_that_outsiders_confuse_anyhow_is_kept() -> None:
+    """They give the group its label as often as the rest of its class: in six of ten cases."""
+    confused = np.arange(150, 300)[np.arange(150) % 5 < 2]
+    world = World(planted=confused, needed=10_000)
+    result = world.clean()
+    (group,) = result.groups
+    assert group.evidence["agreement"] == pytest.approx(0.6)
+    assert group.evidence["own"] > 0.9
+    assert result.n_removed == 0
+
+
+def test_one_of_two_groups_in_a_class_may_go() -> None:
+    world = World(marked=np.arange(200, 230), planted=np.arange(240, 260), second=np.arange(240, 260))
+    result = world.clean()
+    assert removed(result) == list(range(240, 260))
+    assert sorted((group.size, group.removed) for group in result.groups) == [(20, True), (30, False)]
 
 
 def test_nobody_speaks_of_what_it_trained_on() -> None:
@@ -132,14 +163,15 @@ def test_nobody_speaks_of_what_it_trained_on() -> None:
     result = world.clean(replace(SETTINGS, judges=2))
     assert result.votes is not None
     assert result.votes.voters == ("model 1", "model 2", "judge 1", "judge 2")
-    for asked, (indices, epochs, min_steps, final) in zip(result.votes.asked, world.fits, strict=True):
+    seen, outside = world.fits[: SETTINGS.models], world.fits[SETTINGS.models :]
+    assert all(len(indices) == 300 and epochs == 3 for indices, epochs, _, _ in seen)
+    for asked, (indices, epochs, min_steps, final) in zip(result.votes.asked, outside, strict=True):
         assert not asked[indices].any()
-        assert (epochs, min_steps, final) == (3, 7, True)
+        assert (epochs, min_steps, final) == (2, 7, True)
     judged = result.votes.asked[2:].all(axis=0)
     assert judged[200:230].all()
     assert judged[[240, 241]].all()
-    unheard = ~result.votes.asked.any(axis=0)
-    assert (result.predicted[unheard] == world.labels[unheard]).all()
+    assert result.votes.asked.any(axis=0).all(), "somebody speaks of everyone"
 
 
 def test_of_the_halo_only_those_go_that_outsiders_call_by_another_name() -> None:
@@ -175,13 +207,14 @@ def test_a_learner_without_embedding_is_refused_before_it_is_trained() -> None:
         )  # type: ignore[arg-type, return-value]
 
 
-@pytest.mark.parametrize(("parts", "share"), [(1, 0.5), (2, 0.1), (3, 0.2), (3, 1 / 3)])
-def test_parts_have_their_share_of_every_class(parts: int, share: float) -> None:
-    labels = np.repeat([0, 1, 2], [30, 60, 4])
-    part = parts_left_out(labels, parts, share, rng=np.random.default_rng(0))
-    for label, size in ((0, 30), (1, 60), (2, 4)):
-        counts = np.bincount(part[labels == label] + 1, minlength=parts + 1)
-        assert (counts[1:] == int(share * size)).all()
+@pytest.mark.parametrize("parts", [2, 3, 10])
+def test_every_class_is_dealt_evenly(parts: int) -> None:
+    labels = np.repeat([0, 1, 2], [30, 61, 4])
+    part = dealt(labels, parts, rng=np.random.default_rng(0))
+    for label, size in ((0, 30), (1, 61), (2, 4)):
+        counts = np.bincount(part[labels == label], minlength=parts)
+        assert counts.max() - counts.min() <= 1
+        assert counts[0] == size // parts, "a judge leaves out nobody of a class that has few"
 
 
 # --- on real data ---------------------------------------------------------------------------------------

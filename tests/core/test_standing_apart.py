@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, sharpest_split, sharpness
-from unpoison.types import FloatArray
+from unpoison.core.comovement import Split
+from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, groups_apart, sharpness
+from unpoison.types import BoolArray, FloatArray
 
 
 def cloud(n: int = 400, dims: int = 30, seed: int = 0) -> FloatArray:
@@ -18,6 +19,10 @@ def with_group(size: int, distance: float, seed: int = 0) -> FloatArray:
     view = cloud(seed=seed)
     view[:size, 12] += distance
     return view
+
+
+def sharpest_split(view: FloatArray, *, axes: int) -> Split:
+    return groups_apart(view, axes=axes)[0]
 
 
 @pytest.mark.parametrize("size", [12, 40, 100])
@@ -73,9 +78,29 @@ def test_a_few_odd_samples_are_not_a_group() -> None:
 
 @pytest.mark.parametrize("view", [np.zeros((20, 4)), np.ones((1, 4)), np.zeros((3, 1))])
 def test_nothing_to_tell_apart(view: FloatArray) -> None:
-    split = sharpest_split(view, axes=5)
-    assert not split.group.any()
-    assert split.separation == 0.0
+    assert groups_apart(view, axes=5) == []
+
+
+def test_two_groups_of_a_class_are_both_found() -> None:
+    view = with_group(40, 14.0)
+    view[40:55, 9] -= 14.0
+    found = [np.flatnonzero(split.group).tolist() for split in groups_apart(view, axes=20)[:8]]
+    assert list(range(40)) in found
+    assert list(range(40, 55)) in found
+
+
+def test_a_hint_leads_to_a_group_that_lies_along_no_axis() -> None:
+    view = np.random.default_rng(2).normal(size=(400, 20))
+    view[:16] += 1.2 * np.random.default_rng(52).choice([-1.0, 1.0], size=20)
+    hint = np.zeros(400, dtype=bool)
+    hint[4:22] = True
+
+    def is_found(*hints: BoolArray) -> bool:
+        groups = [np.flatnonzero(split.group).tolist() for split in groups_apart(view, axes=20, hints=hints)]
+        return list(range(16)) in groups
+
+    assert is_found(hint)
+    assert not is_found()
 
 
 @settings(max_examples=20, deadline=None)
@@ -107,6 +132,16 @@ def test_axes_are_those_of_each_class() -> None:
     assert found.shape == (100, 3)
     for members, column in ((slice(0, 50), 2), (slice(50, 100), 4)):
         assert abs(np.corrcoef(found[members, 0], view[members, column])[0, 1]) > 0.99
+
+
+def test_what_varies_in_every_class_does_not_come_first() -> None:
+    labels = np.repeat([0, 1, 2], 100)
+    view = np.random.default_rng(0).normal(size=(300, 6))
+    view[:, 1] *= 9.0  # the light, say
+    view[:20, 4] += 3.0  # of class 0 alone
+    view[:20, 5] += 3.0
+    first = axes_by_class(view, labels, axes=2)[:100, 0]
+    assert abs(np.corrcoef(first, view[:100, 4] + view[:100, 5])[0, 1]) > 0.9
 
 
 def test_fewer_columns_than_axes_leave_zeros() -> None:

@@ -37,29 +37,26 @@ def component_votes(
 def keep_by_groups(
     component: IndexArray,
     evidence: Sequence[Mapping[str, float]],
+    removed: Sequence[bool],
     predicted: LabelArray,
     labels: LabelArray,
-    *,
-    agreement: float,
-    belonging: float,
 ) -> tuple[tuple[Group, ...], BoolArray]:
-    """Algorithm 2 for groups: remove those that outsiders do not agree with and would place elsewhere.
+    """Algorithm 2 for groups: remove those that outsiders do not agree with (``removed``).
 
     ``component`` is 0 for the bulk, g for group g and -g for its halo, which goes with the group, but only
     those samples that the outsiders place elsewhere too. ``evidence`` is what was found about each group.
     """
     keep = np.ones(len(labels), dtype=np.bool_)
     groups: list[Group] = []
-    for number, found in enumerate(evidence, start=1):
+    for number, (found, goes) in enumerate(zip(evidence, removed, strict=True), start=1):
         members = np.flatnonzero(component == number)
         label = int(labels[members[0]])
-        removed = found["agreement"] <= agreement and found["belonging"] >= belonging
-        if removed:
+        if goes:
             keep[members] = False
             halo = np.flatnonzero(component == -number)
             keep[halo[predicted[halo] != label]] = False
         called = int(np.bincount(predicted[members]).argmax())
-        groups.append(Group(label, len(members), removed, called, dict(found)))
+        groups.append(Group(label, len(members), goes, called, dict(found)))
     return tuple(groups), keep
 
 

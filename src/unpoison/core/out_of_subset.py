@@ -184,9 +184,11 @@ def _judge_groups(
         members = np.flatnonzero(component == number)
         testimony = _testimony(judges, members, int(labels[members[0]]), at_home)
         evidence.append({"separation": separation, **testimony})
-    return keep_by_groups(
-        component, evidence, predicted, labels, agreement=settings.agreement, belonging=settings.belonging
-    )
+    removed = [
+        found["agreement"] <= settings.agreement and found["belonging"] >= settings.belonging
+        for found in evidence
+    ]
+    return keep_by_groups(component, evidence, removed, predicted, labels)
 
 
 def _usual_confidence(judges: Opinions, labels: LabelArray, bulk: NDArray[np.bool_]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Groups that stand apart: along some direction of what models see, a class falls into two.
+"""Groups that stand apart: along some direction of what a model sees, a class falls into two.
 
 Planted samples share something that the rest of their class does not have: the trigger, once a model has
 learned it, or the looks of another class as long as it has not. Either way they lie together and away from
@@ -7,12 +7,16 @@ the others. Natural variety rather is a matter of degree: cut in two, its sides 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.comovement import LARGEST_SHARE, Split, best_cut
+from unpoison.core.comovement import LARGEST_SHARE, Split
 from unpoison.core.trimming import class_members
 from unpoison.types import BoolArray, FloatArray, LabelArray
 
@@ -23,7 +27,9 @@ STEPS = 10
 SMALLEST_GROUP = 5
 """A few odd samples are not a group."""
 ERROR = 1.2
-"""What a group's sharpness may owe to chance, over the root of its size: few samples lie together easily."""
+"""See :func:`chance`."""
+EVENED = 0.1
+"""Added to how much the other classes vary along any direction, as a part of the mean over directions."""
 FAINT = 1e-9
 """Axes with less than this part of the variance of the first are rounding errors."""
 
@@ -31,36 +37,38 @@ _NORMAL = NormalDist()
 
 
 def axes_by_class(view: NDArray[np.floating], labels: LabelArray, *, axes: int) -> NDArray[np.float32]:
-    """What a model sees of each sample (a row each), on the leading axes of the sample's class."""
+    """What a model sees of each sample (a row each), on the axes along which its class varies unlike others.
+
+    What makes photographs of anything differ, such as light or background, varies in every class. A trigger
+    varies in the classes that it was planted in.
+    """
     spread = view.std(axis=0)
-    scaled = view / (spread + 1e-3 * max(float(spread.mean()), 1e-12))
+    centred = (view / (spread + 1e-3 * max(float(spread.mean()), 1e-12))).astype(np.float64)
+    classes = class_members(labels)
+    for members in classes:
+        centred[members] -= centred[members].mean(axis=0)
+    scatter = centred.T @ centred
     found = np.zeros((len(view), axes), dtype=np.float32)
-    for members in class_members(labels):
-        part = _leading(scaled[members].astype(np.float64), axes)[0]
+    for members in classes:
+        own = centred[members]
+        others = (scatter - own.T @ own) / max(len(view) - len(members), 1)
+        part = _leading(own @ _evening(others), axes)[0]
         found[members, : part.shape[1]] = part
     return found
 
 
-def sharpest_split(view: FloatArray, *, axes: int) -> Split:
-    """The group of at most a third that stands apart most surely; ``separation``: its sharpness, less ERROR.
+def groups_apart(view: FloatArray, *, axes: int, hints: Iterable[BoolArray] = ()) -> list[Split]:
+    """Groups of at most a third, the sharpest first; ``separation``: the sharpness, less what is chance.
 
-    ``view`` has a row a sample. On its leading ``axes``, made equally wide, a search from both ends of each
-    goes back and forth between a group and the direction from the others' mean to its own.
+    ``view`` has a row a sample. On its leading ``axes``, made equally wide, searches from both ends of each,
+    and from ``hints``, go back and forth between a group and the direction of its mean. Groups may overlap.
     """
     coordinates, variances = _leading(view, axes)
     sphere = coordinates / np.sqrt(variances)
-    best = Split.nobody(len(view))
+    cuts = _Cuts.of(len(view))
     tried: set[bytes] = set()
-    for axis in sphere.T:
-        for end in (axis, -axis):
-            for quantile in STARTS:
-                group, position, separation = _refined(sphere, end > np.quantile(end, quantile), tried)
-                if not SMALLEST_GROUP <= group.sum() <= LARGEST_SHARE * len(group):
-                    continue
-                value = sharpness(separation, float(group.mean())) - ERROR / float(np.sqrt(group.sum()))
-                if value > best.separation:
-                    best = Split.along(position, group, value)
-    return best
+    found = (_refined(sphere, start, cuts, tried) for start in (*_ends(sphere), *hints))
+    return sorted((split for split in found if split is not None), key=lambda split: -split.separation)
 
 
 def sharpness(separation: float, share: float) -> float:
@@ -72,29 +80,86 @@ def sharpness(separation: float, share: float) -> float:
     >>> round(sharpness(0.5, 0.05), 2), sharpness(1.0, 0.05)
     (0.36, 1.0)
     """
+    return 1.0 - (1.0 - separation) / (1.0 - _of_a_cut(share))
+
+
+def chance(size: int) -> float:
+    """What a group's sharpness may owe to chance: few samples lie together easily."""
+    return ERROR / sqrt(size)
+
+
+def _of_a_cut(share: float) -> float:
+    """The part of a normal distribution's variance that lies between its two sides."""
     height = _NORMAL.pdf(_NORMAL.inv_cdf(share))
-    of_a_cut = height**2 / (share * (1.0 - share))
-    return 1.0 - (1.0 - separation) / (1.0 - of_a_cut)
+    return height**2 / (share * (1.0 - share))
 
 
-def _refined(sphere: FloatArray, group: BoolArray, tried: set[bytes]) -> tuple[BoolArray, FloatArray, float]:
-    """From a first group to one that is cut along its own direction; nobody, if another start led there."""
-    n, nobody = len(sphere), np.zeros(len(sphere), dtype=np.bool_)
-    position, separation = np.zeros(n), 0.0
+@dataclass(frozen=True)
+class _Cuts:
+    """Every way to cut ``n`` ordered samples in two: for each size of the upper side, what is expected."""
+
+    sizes: NDArray[np.int64]
+    expected: FloatArray
+    """The part of the variance that would lie between the sides by nature."""
+    errors: FloatArray
+
+    @classmethod
+    @lru_cache(maxsize=8)
+    def of(cls, n: int) -> _Cuts:
+        sizes = np.arange(SMALLEST_GROUP, int(LARGEST_SHARE * n) + 1)
+        expected = np.array([_of_a_cut(size / n) for size in sizes.tolist()])
+        return cls(sizes, expected, np.array([chance(size) for size in sizes.tolist()]))
+
+    def sharpest(self, position: FloatArray) -> tuple[BoolArray, float] | None:
+        """The upper side of the sharpest cut, and its sharpness less its error; None if there is no cut."""
+        n = len(position)
+        order = np.argsort(-position, kind="stable")
+        ordered = position[order] - position.mean()
+        total = float((ordered**2).sum())
+        if len(self.sizes) == 0 or total <= 1e-12 * max(1.0, float(np.abs(position).max()) ** 2):
+            return None
+        above = np.cumsum(ordered)[self.sizes - 1]  # the sum below is the opposite: the mean of all is 0
+        between = above**2 * n / (self.sizes * (n - self.sizes)) / total
+        values = 1.0 - (1.0 - between) / (1.0 - self.expected) - self.errors
+        best = int(values.argmax())
+        group = np.zeros(n, dtype=np.bool_)
+        group[order[: self.sizes[best]]] = True
+        return group, float(values[best])
+
+
+def _ends(sphere: FloatArray) -> Iterator[BoolArray]:
+    for axis in sphere.T:
+        for end in (axis, -axis):
+            for quantile in STARTS:
+                yield end > np.quantile(end, quantile)
+
+
+def _refined(sphere: FloatArray, group: BoolArray, cuts: _Cuts, tried: set[bytes]) -> Split | None:
+    """From a first group to one that is cut along its own direction; None if another start led there."""
     for _ in range(STEPS):
         key = np.packbits(group).tobytes()
-        size = int(group.sum())
-        if key in tried or size < 2 or n - size < 2:
-            return nobody, position, 0.0
+        if key in tried:
+            return None
         tried.add(key)
         # the mean of all is 0, so the others' mean points the other way
-        position = sphere @ (sphere[group].sum(axis=0) * (n / (size * (n - size))))
-        border, separation = best_cut(position)
-        after = position > border
-        if (after == group).all():
+        position: FloatArray = sphere @ sphere[group].sum(axis=0)
+        cut = cuts.sharpest(position)
+        if cut is None:
+            return None
+        before, (group, value) = group, cut
+        if (group == before).all():
             break
-        group = after
-    return group, position, separation
+    return Split.along(position, group, value)
+
+
+def _evening(variation: FloatArray) -> FloatArray:
+    """The matrix after which what varies like ``variation`` varies as much in every direction."""
+    variances, directions = np.linalg.eigh(variation)
+    floor = EVENED * float(np.maximum(variances, 0.0).mean())
+    if floor <= np.finfo(np.float64).tiny:  # there is no other class, or it does not vary
+        return np.eye(len(variation))
+    evened: FloatArray = directions / np.sqrt(np.maximum(variances, 0.0) + floor)
+    return evened
 
 
 def _leading(view: FloatArray, axes: int) -> tuple[FloatArray, FloatArray]:
