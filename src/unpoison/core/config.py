@@ -132,35 +132,34 @@ class ExpansionSettings(_MethodSettings):
     models: int = 2
     """Models that train on everything, and whose views of the data are put side by side."""
     judges: int = 1
-    """Models that train on what is in no candidate group, and judge the groups (2.3)."""
-    parts: int = 10
-    """One part in so many is left out by the judges. It tells how sure they are of what they know."""
+    """Models that train on half of what is in no candidate group, and judge the groups (2.3)."""
     axes: int = 25
     """Most axes of what models see of a class, in which groups are looked for."""
     samples_per_axis: int = 20
     """At most one axis for so many samples of a class, and 3/4 of their root, lest chance makes groups."""
     sharpness: float = 0.05
-    """Least sharpness, less its error, of a group that models on halves of the data do not know at all: 0 is
-    a mere cut, 1 two points."""
-    striking: float = 0.4
+    """Least sharpness, less its error, of a group that models on halves of the data do not know at all, where
+    they know all else: 0 is a mere cut, 1 two points."""
+    by_errors: float = 0.45
+    """Added to that for each sample of all that they do not know: then unknown groups are nothing special."""
+    striking: float = 0.55
     """Least sharpness of a group that they know throughout; in proportion in between."""
+    above_usual: float = 0.2
+    """That much above the sharpest group of the usual class (the median) is striking too."""
     own: float = 0.3
     """Most of a group that may be what its label says, by the judges, for it to be removed (2.3)."""
     belonging: float = 0.25
     """Least share of the judges' other calls that must be as sure as their right calls usually are."""
     epochs: int = 8
-    """Epochs of each model on everything, for learners that train by epochs."""
-    outsider_epochs: int = 6
-    """Epochs of those on halves, and of judges."""
+    """Epochs of each model, for learners that train by epochs."""
     min_steps: int = 140
     """Fewest optimiser steps of each model, for learners that train by steps."""
 
     def __post_init__(self) -> None:
         check_counts(self, "models", "judges", "axes", "samples_per_axis", least=1)
-        check_counts(self, "epochs", "outsider_epochs", least=1)
-        check_counts(self, "parts", least=2)
+        check_counts(self, "epochs", least=1)
         check_counts(self, "min_steps", least=0)
-        check_shares(self, "sharpness", "striking", "own", "belonging")
+        check_shares(self, "sharpness", "by_errors", "striking", "above_usual", "own", "belonging")
 
 
 Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings
