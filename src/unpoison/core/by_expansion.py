@@ -119,7 +119,7 @@ class ApartTask:
             if split.separation < least:
                 break
             known = float(composition(self.called[members[split.group]], calls)[label])
-            margin = split.separation - (least + (striking - least) * known)
+            margin = split.separation - (least + (striking - least) * min(known / self.settings.known, 1.0))
             if margin >= 0.0:
                 ranked.append((margin + chance(int(split.group.sum())), split, known))
         return [(split, known) for _, split, known in sorted(ranked, key=lambda entry: -entry[0])]

@@ -143,7 +143,9 @@ class ExpansionSettings(_MethodSettings):
     by_errors: float = 0.45
     """Added to that for each sample of all that they do not know: then unknown groups are nothing special."""
     striking: float = 0.55
-    """Least sharpness of a group that they know throughout; in proportion in between."""
+    """Least sharpness of a group that they know; in proportion in between."""
+    known: float = 0.6
+    """They know a group if they know that much of it."""
     above_usual: float = 0.2
     """That much above the sharpest group of the usual class (the median) is striking too."""
     own: float = 0.3
@@ -160,6 +162,7 @@ class ExpansionSettings(_MethodSettings):
         check_counts(self, "epochs", least=1)
         check_counts(self, "min_steps", least=0)
         check_shares(self, "sharpness", "by_errors", "striking", "above_usual", "own", "belonging")
+        check_shares(self, "known", low_open=True)
 
 
 Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings
