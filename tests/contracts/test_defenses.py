@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from unpoison.core.tasks import Task
 from unpoison.defenses.activation_clustering import ActivationClustering
 from unpoison.defenses.base import Decision, Defense
+from unpoison.defenses.confident_learning import ConfidentLearning
 from unpoison.defenses.controls import Given, Nothing, RandomFilter
 from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.defenses.spectral import SpectralSignatures
@@ -39,6 +40,7 @@ DEFENSES: dict[str, Defense] = {
     "clustering": ActivationClustering(epochs=3),
     "clustering-fastica": ActivationClustering(n_components=3, epochs=3, reducer="fastica"),
     "clustering-relative": ActivationClustering(epochs=3, rule="relative-size"),
+    "confident-learning": ConfidentLearning(3, epochs=3),
     "trimmed-loss": TrimmedLoss(0.9, first_epochs=3, later_epochs=2, rounds=2),
     "ispl": Incompatibility("ispl", changes=FEW_ROUNDS),
     "ispl-authors": Incompatibility("ispl", "authors", changes=FEW_ROUNDS),

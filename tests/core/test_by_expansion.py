@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from unpoison.core.by_expansion import clean_by_expansion, dealt
+from unpoison.core.by_expansion import clean_by_expansion
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Assessment
 from unpoison.core.pipeline import sanitize
@@ -205,15 +205,6 @@ def test_a_learner_without_embedding_is_refused_before_it_is_trained() -> None:
         clean_by_expansion(
             np.repeat([0, 1], 50), lambda _seed: Blind(), SETTINGS, seeds=Seeds(0), workshop=Workshop()
         )  # type: ignore[arg-type, return-value]
-
-
-@pytest.mark.parametrize("parts", [2, 3, 10])
-def test_every_class_is_dealt_evenly(parts: int) -> None:
-    labels = np.repeat([0, 1, 2], [30, 61, 4])
-    part = dealt(labels, parts, rng=np.random.default_rng(0))
-    for label in range(3):
-        counts = np.bincount(part[labels == label], minlength=parts)
-        assert counts.max() - counts.min() <= 1
 
 
 # --- on real data ---------------------------------------------------------------------------------------

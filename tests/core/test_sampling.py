@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.core.sampling import ceil_share, sample_binomial, sample_per_class
+from unpoison.core.sampling import ceil_share, dealt, sample_binomial, sample_per_class
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -131,3 +131,12 @@ def test_binomial_is_a_sorted_subset_and_never_empty() -> None:
         assert len(drawn) >= 1
         assert drawn.tolist() == sorted(set(drawn.tolist()) & {4, 7, 9})
     assert sample_binomial(indices, alpha=1.0, rng=rng()).tolist() == [4, 7, 9]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 10])
+def test_every_class_is_dealt_evenly(parts: int) -> None:
+    labels = np.repeat([0, 1, 2], [30, 61, 4])
+    part = dealt(labels, parts, rng=np.random.default_rng(0))
+    for label in range(3):
+        counts = np.bincount(part[labels == label], minlength=parts)
+        assert counts.max() - counts.min() <= 1

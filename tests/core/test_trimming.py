@@ -10,15 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from unpoison.core.trimming import (
-    beta_schedule,
-    class_members,
-    lowest,
-    n_iterations,
-    smooth_losses,
-    target_fraction,
-    trim,
-)
+from unpoison.core.sampling import class_members
+from unpoison.core.trimming import beta_schedule, lowest, n_iterations, smooth_losses, target_fraction, trim
 
 NAN, INF = float("nan"), float("inf")
 

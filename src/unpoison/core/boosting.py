@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.result import Group
-from unpoison.core.trimming import class_members, lowest, worst_unless_finite
+from unpoison.core.sampling import class_members
+from unpoison.core.trimming import lowest, worst_unless_finite
 from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
 
 TALLY_CELLS = 50_000_000

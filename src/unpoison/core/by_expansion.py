@@ -22,9 +22,9 @@ from unpoison.core.composition import calls_by_class, composition
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import LearnerFactory, check_finite, embedding_of
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
+from unpoison.core.sampling import class_members, dealt
 from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, chance, groups_apart
 from unpoison.core.tasks import FitTask, Task, Workshop, cost_array
-from unpoison.core.trimming import class_members
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
@@ -190,18 +190,6 @@ def clean_by_expansion(
         notes={"vote_accuracy": float((predicted == labels)[component == 0].mean())},
         votes=votes,
     )
-
-
-def dealt(labels: LabelArray, parts: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The part that each sample is in, 0 .. parts - 1: every class in equal parts, as far as it goes.
-
-    >>> sorted(dealt(np.zeros(5, dtype=int), 2, rng=np.random.default_rng(0)).tolist())
-    [0, 0, 0, 1, 1]
-    """
-    part = np.zeros(len(labels), dtype=np.int64)
-    for members in class_members(labels):
-        part[rng.permutation(members)] = np.arange(len(members)) % parts
-    return part
 
 
 def _outsiders(

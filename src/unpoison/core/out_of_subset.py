@@ -17,9 +17,8 @@ from unpoison.core.comovement import LARGEST_SHARE, movements, split_in_two
 from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
-from unpoison.core.sampling import sample_per_class
+from unpoison.core.sampling import class_members, sample_per_class
 from unpoison.core.tasks import FitTask, Workshop, cost_array
-from unpoison.core.trimming import class_members
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
 

@@ -39,6 +39,18 @@ def first_per_class(shuffled: IndexArray, labels: LabelArray, *, alpha: float) -
     return np.sort(by_class[rank < np.repeat(quotas, counts)])
 
 
+def dealt(labels: LabelArray, parts: int, *, rng: np.random.Generator) -> IndexArray:
+    """The part that each sample is in, 0 .. parts - 1: every class in equal parts, as far as it goes.
+
+    >>> sorted(dealt(np.zeros(5, dtype=int), 2, rng=np.random.default_rng(0)).tolist())
+    [0, 0, 0, 1, 1]
+    """
+    part = np.zeros(len(labels), dtype=np.int64)
+    for members in class_members(labels):
+        part[rng.permutation(members)] = np.arange(len(members)) % parts
+    return part
+
+
 def sample_binomial(indices: IndexArray, *, alpha: float, rng: np.random.Generator) -> IndexArray:
     """Each of ``indices`` independently with probability ``alpha`` (the authors' code); never empty."""
     chosen = indices[rng.random(len(indices)) < alpha]
@@ -50,3 +62,10 @@ def sample_binomial(indices: IndexArray, *, alpha: float, rng: np.random.Generat
 def ceil_share(share: float, count: int) -> int:
     """``share`` of ``count`` rounded up, immune to 0.1 * 30 being 3.0000000000000004."""
     return min(count, ceil(share * count - 1e-9))
+
+
+def class_members(labels: LabelArray) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Positions of each class that occurs, ascending."""
+    order = np.argsort(labels, kind="stable")
+    counts = np.bincount(labels)
+    return [part for part in np.split(order, np.cumsum(counts)[:-1]) if len(part)]

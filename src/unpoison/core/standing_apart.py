@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.comovement import LARGEST_SHARE, Split
-from unpoison.core.trimming import class_members
+from unpoison.core.sampling import class_members
 from unpoison.types import BoolArray, FloatArray, LabelArray
 
 STARTS = (0.95, 0.85, 0.7)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.sampling import ceil_share
+from unpoison.core.sampling import ceil_share, class_members
 from unpoison.types import BoolArray, FloatArray, LabelArray
 
 Floating = TypeVar("Floating", bound=np.floating)
@@ -92,10 +92,3 @@ def lowest(values: FloatArray, count: int, *, rng: np.random.Generator) -> BoolA
     missing = count - int(chosen.sum())
     chosen[tied if missing == len(tied) else rng.choice(tied, size=missing, replace=False)] = True
     return chosen
-
-
-def class_members(labels: LabelArray) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Positions of each class that occurs, ascending."""
-    order = np.argsort(labels, kind="stable")
-    counts = np.bincount(labels)
-    return [part for part in np.split(order, np.cumsum(counts)[:-1]) if len(part)]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.learner import Learner, LearnerFactory, check_finite
+from unpoison.core.sampling import class_members
 from unpoison.core.tasks import Workshop, cost_array
-from unpoison.core.trimming import class_members
 from unpoison.defenses.base import Decision
 from unpoison.errors import InputError
 from unpoison.seeds import Seeds

@@ -18,6 +18,7 @@ from unpoison.data.named.cache import cache_folder
 from unpoison.data.options import LoadOptions
 from unpoison.defenses.activation_clustering import ActivationClustering
 from unpoison.defenses.base import Decision, Defense
+from unpoison.defenses.confident_learning import ConfidentLearning
 from unpoison.defenses.controls import Given, Nothing, RandomFilter
 from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.defenses.spectral import SpectralSignatures
@@ -131,6 +132,8 @@ def set_up(scenario: Scenario, setup: Setup, *, seed: int) -> Arena:
 Maker: TypeAlias = Callable[[Scenario, Setup, BoolArray], Defense]
 """From the scenario, its size, and (for the perfect filter alone) what was planted, to a defense."""
 
+FOLDS = 3
+"""Of confident learning: two trainings in all."""
 DEFENSES: dict[str, Maker] = {
     NOTHING: lambda _scenario, _setup, _planted: Nothing(),
     ORACLE: lambda _scenario, _setup, planted: Given(~planted),
@@ -146,6 +149,7 @@ DEFENSES: dict[str, Maker] = {
         scenario.epsilon / 100, epochs=setup.epochs
     ),
     ActivationClustering.name: lambda _, setup, _planted: ActivationClustering(epochs=setup.epochs),
+    ConfidentLearning.name: lambda _, setup, _planted: ConfidentLearning(FOLDS, epochs=setup.epochs),
     TrimmedLoss.name: lambda scenario, setup, _: TrimmedLoss.for_epsilon(
         scenario.epsilon / 100, first_epochs=_of_papers(80, setup), later_epochs=_of_papers(40, setup)
     ),
@@ -156,7 +160,7 @@ DEFENSES: dict[str, Maker] = {
 CONTROLS = (NOTHING, ORACLE, RANDOM)
 COMPARED = (
     *CONTROLS, "expansion", "ispl-authors", "ispl-paper",
-    SpectralSignatures.name, ActivationClustering.name, TrimmedLoss.name,
+    SpectralSignatures.name, ActivationClustering.name, TrimmedLoss.name, ConfidentLearning.name,
 )  # fmt: skip
 """The defenses of recorded results."""
 
@@ -181,7 +185,7 @@ def estimate_seconds(task: BenchTask) -> float:
 
 TRAININGS = {
     NOTHING: 0.0, ORACLE: 0.0, RANDOM: 0.0, "ispl": 3.0, "ispl-paper": 3.0, "ispl-authors": 3.0,
-    "expansion": 3.0, TrimmedLoss.name: 2.4,
+    "expansion": 3.0, TrimmedLoss.name: 2.4, ConfidentLearning.name: 2.0,
 }  # fmt: skip
 """What a defense trains, in trainings of the victim: about 3 for the paper's, by its own account."""
 SIZES = {"cifar10": 50_000, "gtsrb": 26_640, "imagenette": 9_469}

@@ -47,6 +47,16 @@ def assess_in_parts(
     return Assessment(losses, predictions, confidences)
 
 
+def in_parts(
+    indices: IndexArray, probabilities: Callable[[IndexArray], FloatArray], *, at_once: int
+) -> FloatArray:
+    """All rows of probabilities, asked for ``at_once`` samples at a time; what is no number is 0."""
+    starts = range(0, max(len(indices), 1), at_once)
+    rows = np.concatenate([probabilities(indices[start : start + at_once]) for start in starts])
+    numbers: FloatArray = np.nan_to_num(rows, posinf=0.0, neginf=0.0)
+    return numbers
+
+
 def judge(probabilities: FloatArray, labels: LabelArray) -> tuple[FloatArray, LabelArray, FloatArray]:
     """Loss of the own label, predicted label and its probability, for rows of probabilities.
 

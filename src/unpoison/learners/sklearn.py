@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
 from unpoison.errors import InputError
-from unpoison.learners.answers import assess_in_parts, softmax, without
+from unpoison.learners.answers import assess_in_parts, in_parts, softmax, without
 from unpoison.learners.meter import Meter
 from unpoison.seeds import Seeds
 from unpoison.types import FloatArray, IndexArray, LabelArray
@@ -95,6 +95,11 @@ class SklearnLearner:
         """Cross-entropies and predictions; a class that was never seen has the worst loss."""
         with self._meter.running(scored=len(indices)):
             return assess_in_parts(indices, self._labels, self._probabilities, at_once=SCORED_AT_ONCE)
+
+    def probabilities(self, indices: IndexArray) -> FloatArray:
+        """Of each class, a row a sample; zero for classes that the model never saw."""
+        with self._meter.running(scored=len(indices)):
+            return in_parts(indices, self._probabilities, at_once=SCORED_AT_ONCE)
 
     def activations(self, indices: IndexArray, *, layer: str | None = None) -> FloatArray:
         """What goes into the last linear map: the last hidden layer of an MLP, a linear model's features.

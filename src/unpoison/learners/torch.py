@@ -17,7 +17,7 @@ from torch.nn import functional
 from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
 from unpoison.errors import InputError
-from unpoison.learners.answers import assess_in_parts, softmax, without
+from unpoison.learners.answers import assess_in_parts, in_parts, softmax, without
 from unpoison.learners.batches import Resident, as_tensor
 from unpoison.learners.devices import choose_device, forward_flops, lower_precision, steady
 from unpoison.learners.meter import Meter
@@ -163,6 +163,12 @@ class TorchLearner:
             return assess_in_parts(
                 np.asarray(indices, dtype=np.int64), self._labels, self._probabilities, at_once=SCORED_AT_ONCE
             )
+
+    def probabilities(self, indices: IndexArray) -> FloatArray:
+        """Of each class, a row a sample; without augmentation."""
+        with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
+            self._network.eval()
+            return in_parts(np.asarray(indices, dtype=np.int64), self._probabilities, at_once=SCORED_AT_ONCE)
 
     def activations(self, indices: IndexArray, *, layer: str | None = None) -> FloatArray:
         """What goes into ``layer`` for each sample: one row, maps flattened; no augmentation, full precision.
