@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.core.config import IsplSettings, OutOfSubsetSettings
+from unpoison.core.config import ExpansionSettings, IsplSettings, OutOfSubsetSettings
 from unpoison.errors import InputError, UnpoisonError
 
 NAN, INF = float("nan"), float("inf")
@@ -35,6 +35,8 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "class_floor_of": "one of 'target', 'current'",
         "sampling": "one of 'per-class', 'binomial'",
         "first_training": "one of 'sample', 'half-then-all'",
+        "weak_start": "one of 'fresh', 'component'",
+        "voters": "one of 'all', 'outsiders'",
         "keep_rule": "one of 'mode-or-lower-half', 'two-votes', 'component'",
         "self_training": "one of True, False",
     },
@@ -47,6 +49,21 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "alpha_high": OPEN,
         "separation": CLOSED,
         "agreement": CLOSED,
+        "belonging": CLOSED,
+    },
+    ExpansionSettings: {
+        "models": AT_LEAST_ONE,
+        "judges": AT_LEAST_ONE,
+        "axes": AT_LEAST_ONE,
+        "samples_per_axis": AT_LEAST_ONE,
+        "epochs": AT_LEAST_ONE,
+        "min_steps": AT_LEAST_ZERO,
+        "sharpness": CLOSED,
+        "by_errors": CLOSED,
+        "striking": CLOSED,
+        "known": NOT_ZERO,
+        "above_usual": CLOSED,
+        "own": CLOSED,
         "belonging": CLOSED,
     },
 }

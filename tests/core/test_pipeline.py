@@ -25,10 +25,16 @@ from .fakes import CentroidFactory, CountingRunner, ScriptedLearner, StoppedErro
 
 ISPL = IsplSettings(rounds=2, restarts=2, self_training_updates=2)
 OUT_OF_SUBSET = OutOfSubsetSettings(models=4, judges=4, alpha_low=0.2, alpha_high=0.4, separation=0.3)
-METHODS: dict[str, tuple[Settings, int]] = {"ispl": (ISPL, 9), "out-of-subset": (OUT_OF_SUBSET, 9)}
-"""Small settings, and how many tasks they make: 4 rounds + 4 voters + 1, and 4 models + 1 + 4 judges."""
+CHEAPER = replace(ISPL, weak_start="component", voters="outsiders")
+METHODS: dict[str, tuple[Settings, int]] = {
+    "ispl": (ISPL, 9), "ispl-cheaper": (CHEAPER, 5), "out-of-subset": (OUT_OF_SUBSET, 9),
+}  # fmt: skip
+"""Small settings, and how many tasks they make: 4 rounds + 4 voters + 1, without voters of their own, and
+4 models + 1 + 4 judges."""
 
-EVERY_POINT = [pytest.param(method, k, id=f"{method}-{k}") for method in METHODS for k in range(10)]
+EVERY_POINT = [
+    pytest.param(method, k, id=f"{method}-{k}") for method, (_, n) in METHODS.items() for k in range(n + 1)
+]
 
 
 def run(method: str, *, seed: int = 0, **more: Any) -> Sanitization:
@@ -128,6 +134,7 @@ def test_damaged_checkpoints_are_computed_again(method: str, tmp_path: Path) -> 
     ("method", "stages"),
     [
         ("ispl", {"components and voters": 8, "self-training": 1}),
+        ("ispl-cheaper", {"components and voters": 4, "self-training": 1}),
         ("out-of-subset", {"models on random subsets": 4, "groups": 1, "judges": 4}),
     ],
 )
@@ -302,6 +309,50 @@ def test_the_lower_half_is_by_the_mean_loss_of_all_voters() -> None:
     votes = Votes(np.ones((2, 4), dtype=np.int32), losses, [])
     keep = pipeline._vote_on_samples(votes, np.zeros(4, dtype=np.int64), ISPL, Seeds(0), 2)[2]
     assert keep.tolist() == [False, True, True, False]
+
+
+def test_outsiders_are_those_that_did_not_train_on_a_sample() -> None:
+    """Two of three voters are wrong about the first sample, one of them trained on it."""
+    predictions = np.array([[1, 0], [1, 0], [0, 0]], dtype=np.int32)
+    votes = Votes(predictions, np.zeros((3, 2), np.float32), [np.array([0]), np.array([1]), np.array([0, 1])])
+    assert votes.asked("all").all()
+    assert votes.asked("outsiders").tolist() == [[False, True], [True, False], [False, False]]
+
+
+def test_a_sample_that_trained_every_voter_is_put_to_all() -> None:
+    votes = Votes(np.zeros((2, 1), dtype=np.int32), np.zeros((2, 1), np.float32), [np.array([0])] * 2)
+    assert votes.asked("outsiders").tolist() == [[True], [True]]
+
+
+def test_votes_of_outsiders_decide() -> None:
+    """Sample 0 is what voter 0 trained on, and what voters 1 and 2 call another name."""
+    predictions = np.array([[0, 0], [1, 0], [1, 0]], dtype=np.int32)
+    losses = np.array([[0.1, 0.1], [4.0, 0.1], [4.0, 0.1]], dtype=np.float32)
+    votes = Votes(predictions, losses, [np.array([0]), np.array([1]), np.array([], dtype=int)])
+    settings = replace(ISPL, voters="outsiders")
+    modal, support, _ = pipeline._vote_on_samples(votes, np.zeros(2, dtype=np.int64), settings, Seeds(0), 2)
+    assert modal.tolist() == [1, 0]
+    assert support.tolist() == [0.0, 1.0]
+
+
+def test_a_weak_learner_may_go_on_from_its_component() -> None:
+    made: list[ScriptedLearner] = []
+
+    def factory(seed: int) -> ScriptedLearner:
+        made.append(Voter(LOSSES, SAID))
+        return made[-1]
+
+    settings = replace(ONE, restarts=1, weak_start="component", weak_epochs=6, weak_min_steps=22)
+    result = sanitize(LABELS, factory, settings, seed=0)
+    (learner,) = made
+    assert [(fit.epochs, fit.min_steps) for fit in learner.fits] == [(8, 0), (4, 0), (4, 0), (6, 22)]
+    assert learner.fits[-1].indices == np.flatnonzero(result.components[0] == 0).tolist()
+    assert result.predicted.tolist() == SAID
+
+
+def test_one_voter_has_no_outsiders() -> None:
+    with pytest.raises(InputError, match="'voters' parameter of IsplSettings must be 'all'"):
+        IsplSettings(rounds=1, restarts=1, voters="outsiders")
 
 
 def test_self_training_starts_from_the_vote_and_has_the_last_word() -> None:

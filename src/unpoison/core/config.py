@@ -58,6 +58,10 @@ class IsplSettings(_MethodSettings):
     """Fewest optimiser steps an iteration (twice that in the first); 0 leaves it to the epochs."""
     weak_min_steps: int = 0
     """Fewest optimiser steps of a weak learner."""
+    weak_start: Literal["fresh", "component"] = "fresh"
+    """Weak learners start anew (2.3), or where the model that found their component stopped."""
+    voters: Literal["all", "outsiders"] = "all"
+    """Who votes on a sample: every weak learner (H), or those that did not train on it."""
     keep_rule: KeepRule = "mode-or-lower-half"
     """The per-sample vote of the paper (H), that of the authors' code, or Algorithm 2 (components, 2.3)."""
     self_training: bool = True
@@ -81,6 +85,13 @@ class IsplSettings(_MethodSettings):
         check_choice(self, "class_floor_of", ("target", "current"))
         check_choice(self, "sampling", ("per-class", "binomial"))
         check_choice(self, "first_training", ("sample", "half-then-all"))
+        check_choice(self, "weak_start", ("fresh", "component"))
+        check_choice(self, "voters", ("all", "outsiders"))
+        if self.voters == "outsiders" and self.rounds * self.restarts < 2:
+            raise InputError(
+                "The 'voters' parameter of IsplSettings must be 'all' for one round of one restart: nobody "
+                "else is there to vote. Got 'outsiders' instead."
+            )
         check_choice(self, "keep_rule", ("mode-or-lower-half", "two-votes", "component"))
         check_choice(self, "self_training", (True, False))
 

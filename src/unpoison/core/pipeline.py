@@ -23,7 +23,7 @@ from unpoison.core.learner import LearnerFactory
 from unpoison.core.out_of_subset import clean_out_of_subset
 from unpoison.core.result import Group, Sanitization, VoteRecord
 from unpoison.core.self_training import recover
-from unpoison.core.tasks import FitTask, Runner, Task, Workshop, cost_array, run_serially
+from unpoison.core.tasks import FitTask, Runner, Task, Workshop, cost_array, finished, run_serially
 from unpoison.errors import InputError
 from unpoison.events import Listener, ignore
 from unpoison.seeds import Seeds
@@ -55,7 +55,7 @@ def sanitize(
 
 @dataclass(frozen=True)
 class RoundTask:
-    """Algorithm 1 on what is still active: finds one component."""
+    """Algorithm 1 on what is still active: finds one component, and may make its weak learner too."""
 
     factory: LearnerFactory
     labels: LabelArray
@@ -65,7 +65,7 @@ class RoundTask:
     seeds: Seeds
 
     def __call__(self) -> Arrays:
-        """The component's samples."""
+        """The component's samples; what the model says of everyone, if it goes on to be the weak learner."""
         learner = self.factory(self.seeds.integer("learner"))
         component = find_component(
             learner,
@@ -75,7 +75,11 @@ class RoundTask:
             round_number=self.round_number,
             seeds=self.seeds,
         )
-        return {"component": component, "cost": cost_array(learner.cost)}
+        votes: Arrays = {}
+        if self.settings.weak_start == "component" and len(component):
+            weak_epochs, weak_steps = self.settings.weak_epochs, self.settings.weak_min_steps
+            votes = finished(learner, component, len(self.labels), epochs=weak_epochs, min_steps=weak_steps)
+        return {**votes, "component": component, "cost": cost_array(learner.cost)}
 
 
 @dataclass(frozen=True)
@@ -104,10 +108,14 @@ class Votes:
     fitted_to: list[IndexArray]
     names: tuple[str, ...] = ()
 
-    def record(self) -> VoteRecord:
-        """The rows as the result keeps them; everyone is asked about every sample."""
+    def asked(self, voters: str) -> BoolArray:
+        """Voters by samples: who votes on what. A sample that has trained every voter is put to all."""
         asked = np.ones(self.predictions.shape, dtype=np.bool_)
-        return VoteRecord(self.names, self.predictions, self.losses, asked)
+        if voters == "outsiders":
+            for row, component in zip(asked, self.fitted_to, strict=True):
+                row[component] = False
+            asked[:, ~asked.any(axis=0)] = True
+        return asked
 
 
 def clean_by_ispl(
@@ -121,6 +129,7 @@ def clean_by_ispl(
     """The paper's defense: components by ISPL, weak learners, votes, self-training."""
     components, votes = _components_and_votes(labels, factory, settings, seeds, workshop)
     n_classes = int(labels.max()) + 1
+    asked = votes.asked(settings.voters)
     modal, support, keep = _vote_on_samples(votes, labels, settings, seeds, n_classes)
     if settings.self_training:
         workshop.begin("self-training", 1)
@@ -128,13 +137,13 @@ def clean_by_ispl(
         keep = workshop.run({"self-training": task})["self-training"]["keep"].astype(np.bool_)
     return Sanitization(
         keep=keep,
-        suspicion=suspicion_from_losses(votes.losses),
+        suspicion=suspicion_from_losses(votes.losses, asked=asked),
         predicted=modal,
         components=components,
         cost=workshop.cost,
         groups=_removed_by_class(keep, modal, support, labels, n_classes),
         notes={"vote_accuracy": float((modal == labels).mean())},
-        votes=votes.record(),
+        votes=VoteRecord(votes.names, votes.predictions, votes.losses, asked),
     )
 
 
@@ -146,12 +155,13 @@ def _components_and_votes(
     components = np.full((restarts, len(labels)), -1, dtype=np.int64)
     found: dict[tuple[int, int], IndexArray] = {}
     rows: dict[tuple[int, int], dict[str, Any]] = {}
-    workshop.begin("components and voters", 2 * restarts * rounds)
+    tasks_a_round = 1 if settings.weak_start == "component" else 2
+    workshop.begin("components and voters", tasks_a_round * restarts * rounds)
     for number in range(rounds + 1):
         tasks: dict[tuple[str, int, int], Task] = {}
         for r in range(restarts):
             last = number - 1
-            if (r, last) in found:
+            if (r, last) in found and (r, last) not in rows:
                 seed = seeds.within("restart", r, "round", last).integer("voter")
                 tasks["voter", r, last] = FitTask(
                     factory, len(labels), found[r, last], settings.weak_epochs, settings.weak_min_steps, seed
@@ -168,6 +178,8 @@ def _components_and_votes(
             elif len(component := result["component"].astype(np.int64)):
                 components[r, component] = i
                 found[r, i] = component
+                if settings.weak_start == "component":
+                    rows[r, i] = result
     if not rows:
         raise InputError("Every loss was NaN or infinite: the learner cannot be trained on this data.")
     order = sorted(rows)  # not by arrival: ties and sums must not depend on who finished first
@@ -183,15 +195,18 @@ def _vote_on_samples(
     votes: Votes, labels: LabelArray, settings: IsplSettings, seeds: Seeds, n_classes: int
 ) -> tuple[LabelArray, NDArray[np.float32], BoolArray]:
     """Modal label, share of votes for the own label, and the keep mask."""
-    modal, own_votes = count_votes(votes.predictions, labels, n_classes=n_classes, rng=seeds.stream("ties"))
+    asked = votes.asked(settings.voters)
+    modal, own_votes = count_votes(
+        votes.predictions, labels, n_classes=n_classes, rng=seeds.stream("ties"), asked=asked
+    )
     if settings.keep_rule == "component":
         keep = _keep_by_component(votes, labels, restarts=settings.restarts)
     elif settings.keep_rule == "two-votes":
         keep = keep_by_two_votes(modal, own_votes, labels)
     else:
-        mean_losses = votes.losses.mean(axis=0, dtype=np.float64)
+        mean_losses = votes.losses.mean(axis=0, dtype=np.float64, where=asked)
         keep = keep_by_mode_or_lower_half(modal, mean_losses, labels, rng=seeds.stream("halves"))
-    return modal, (own_votes / len(votes.predictions)).astype(np.float32), keep
+    return modal, (own_votes / asked.sum(axis=0)).astype(np.float32), keep
 
 
 def _keep_by_component(votes: Votes, labels: LabelArray, *, restarts: int) -> BoolArray:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
-from unpoison.core.learner import LearnerFactory
+from unpoison.core.learner import Learner, LearnerFactory
 from unpoison.core.result import Cost
 from unpoison.events import Listener, Progress, ignore
 from unpoison.types import Arrays, IndexArray
@@ -35,14 +35,19 @@ class FitTask:
     def __call__(self) -> Arrays:
         """One row each of losses, predictions and confidences."""
         learner = self.factory(self.seed)
-        learner.fit(self.indices, epochs=self.epochs, min_steps=self.min_steps, final=True)
-        assessment = learner.assess(np.arange(self.n_samples))
-        return {
-            "losses": assessment.losses.astype(np.float32),
-            "predictions": assessment.predictions.astype(np.int32),
-            "confidences": assessment.confidences.astype(np.float32),
-            "cost": cost_array(learner.cost),
-        }
+        said = finished(learner, self.indices, self.n_samples, epochs=self.epochs, min_steps=self.min_steps)
+        return {**said, "cost": cost_array(learner.cost)}
+
+
+def finished(learner: Learner, indices: IndexArray, n_samples: int, *, epochs: int, min_steps: int) -> Arrays:
+    """Train a model for the last time; what it says of all ``n_samples``, a row each."""
+    learner.fit(indices, epochs=epochs, min_steps=min_steps, final=True)
+    assessment = learner.assess(np.arange(n_samples))
+    return {
+        "losses": assessment.losses.astype(np.float32),
+        "predictions": assessment.predictions.astype(np.int32),
+        "confidences": assessment.confidences.astype(np.float32),
+    }
 
 
 def run_serially(tasks: Mapping[str, Task]) -> Iterator[tuple[str, Arrays]]:
