@@ -21,6 +21,7 @@ class Fit:
     indices: list[int]
     epochs: int
     min_steps: int
+    final: bool = False
 
 
 class ScriptedLearner:
@@ -41,7 +42,7 @@ class ScriptedLearner:
         return Cost(sum(fit.epochs * len(fit.indices) for fit in self.fits), self.n_assessments)
 
     def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
-        self.fits.append(Fit(indices.tolist(), epochs, min_steps))
+        self.fits.append(Fit(indices.tolist(), epochs, min_steps, final))
 
     def assess(self, indices: IndexArray) -> Assessment:
         t = self.n_assessments

@@ -39,6 +39,7 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "voters": "one of 'all', 'outsiders'",
         "keep_rule": "one of 'mode-or-lower-half', 'two-votes', 'component'",
         "self_training": "one of True, False",
+        "annealing": "one of True, False",
     },
     OutOfSubsetSettings: {
         "models": AT_LEAST_TWO,

@@ -53,6 +53,13 @@ def test_each_iteration_trains_on_what_the_last_one_chose() -> None:
     ]
 
 
+@pytest.mark.parametrize("annealing", [False, True])
+def test_iterations_end_their_learning_rate_if_asked_to(annealing: bool) -> None:
+    learner = ScriptedLearner()
+    run(learner, [0] * 8, settings=replace(PLAIN, annealing=annealing))
+    assert [fit.final for fit in learner.fits] == [annealing] * 4
+
+
 def test_smoothed_losses_decide() -> None:
     """With eta = 1/2, from 0: L2 = R1/4 + R2/2, L3 = R1/8 + R2/4 + R3/2, L4 = R1/16 + R2/8 + R3/4 + R4/2."""
     learner = ScriptedLearner(losses=[[8, 0, 0, 6], [4, 4, 0, 0], [1, 0, 4, 4], [1, 1.5, 0, 0]])

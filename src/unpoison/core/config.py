@@ -52,6 +52,8 @@ class IsplSettings(_MethodSettings):
     """Epochs of the first iteration, the warm-up (H)."""
     epochs: int = 4
     """Epochs of each later iteration (H)."""
+    annealing: bool = False
+    """Whether every iteration brings its learning rate to an end, for learners with a schedule (H: no)."""
     weak_epochs: int = 40
     """Epochs of a weak learner on its component (H)."""
     min_steps: int = 0
@@ -94,6 +96,7 @@ class IsplSettings(_MethodSettings):
             )
         check_choice(self, "keep_rule", ("mode-or-lower-half", "two-votes", "component"))
         check_choice(self, "self_training", (True, False))
+        check_choice(self, "annealing", (True, False))
 
 
 @dataclass(frozen=True)

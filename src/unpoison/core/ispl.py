@@ -35,6 +35,7 @@ def find_component(
             subset,
             epochs=settings.first_epochs if t == 0 else settings.epochs,
             min_steps=settings.min_steps * (2 if t == 0 else 1),
+            final=settings.annealing,
         )
         losses = smooth_losses(losses, learner.assess(active).losses, momentum=settings.momentum)
         floor_base = p if settings.class_floor_of == "target" else beta

@@ -1,0 +1,115 @@
+"""The paper's method made cheaper: what each change costs and does, on scenarios that are not recorded.
+
+    python benchmarks/ispl_ablation.py [--scenario NAME:SEED ...] [--variant NAME ...] [--out FILE]
+
+CIFAR-10 and GTSRB (``unpoison data fetch``) at the laptop scale: 6,000 images, ``compact``, the authors'
+settings with one restart. ``paper-epochs`` has the epochs of the paper, ``recorded`` those of the laptop
+scale, and the others change that in one thing or two. Cost: of the defense, in passes of training over all
+the data, a forward pass counting a third. ``--out`` keeps each line as it is measured and skips what is in
+the file. The last line is JSON: the medians by variant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from unpoison.defenses.base import Decision
+from unpoison.defenses.incompatibility import Incompatibility
+from unpoison.evaluation.experiment import set_up
+from unpoison.evaluation.scales import LAPTOP
+from unpoison.evaluation.scenarios import by_name
+from unpoison.evaluation.victims import train_and_examine
+from unpoison.seeds import Seeds
+
+SCENARIOS = (
+    "gtsrb-watermark-2-13-eps10:100",
+    "gtsrb-watermark-2-13-eps20:100",
+    "cifar10-watermark-3-5-eps10:102",
+)
+WARM = {"weak_start": "component", "weak_epochs": 4, "weak_min_steps": 60}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "recorded": {},
+    "outsiders vote": {"voters": "outsiders"},
+    "steps": {"first_epochs": 2, "epochs": 1, "min_steps": 24},
+    "annealing": {"annealing": True},
+    "warm voters": WARM,
+    "warm voters, outsiders vote": {**WARM, "voters": "outsiders"},
+    "paper-epochs": {
+        "first_epochs": 8, "epochs": 4, "weak_epochs": 40, "self_training_updates": 20,
+        "self_training_interval": 5,
+    },
+}  # fmt: skip
+"""What each changes in the settings of the laptop scale."""
+
+
+def measure(name: str, seed: int, variant: str) -> dict[str, Any]:
+    """Defend, and train the victim on what is kept."""
+    scenario = by_name(name)
+    setup = LAPTOP.setup_for(scenario)
+    arena = set_up(scenario, setup, seed=seed)
+    over, seeds = arena.factory_over(setup), Seeds(seed).within("ablation")
+    data, planted = arena.poisoned, arena.truth.planted
+    defense = Incompatibility("ispl", "authors", changes={**setup.changes, **VARIANTS[variant]})
+    decision: Decision = defense.judge(
+        data.labels, over(data.features, data.labels), seed=seeds.integer("defense")
+    )
+    effect = train_and_examine(
+        data, decision.keep, arena.exam, over, epochs=setup.epochs, min_steps=0, seed=seeds.integer("victim")
+    )
+    removed = ~decision.keep
+    return {
+        "scenario": name,
+        "seed": seed,
+        "variant": variant,
+        "found": round(float(removed[planted].mean()), 4),
+        "clean_removed": round(float(removed[~planted].mean()), 4),
+        "tmr": round(effect.targeted, 4),
+        "accuracy": round(effect.accuracy, 4),
+        "cost": round((decision.cost.trained + decision.cost.scored / 3) / len(planted), 1),
+    }
+
+
+def medians(lines: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Of each variant, over scenarios."""
+    by_variant: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        by_variant.setdefault(line["variant"], []).append(line)
+    measures = ("found", "clean_removed", "tmr", "accuracy", "cost")
+    return {
+        variant: {name: round(median(line[name] for line in some), 4) for name in measures}
+        for variant, some in by_variant.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scenario", action="append", metavar="NAME:SEED")
+    parser.add_argument("--variant", action="append", choices=list(VARIANTS))
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    lines: list[dict[str, Any]] = []
+    if arguments.out is not None and arguments.out.exists():
+        lines = [json.loads(line) for line in arguments.out.read_text().splitlines()]
+    done = {(line["scenario"], line["seed"], line["variant"]) for line in lines}
+    for variant in arguments.variant or VARIANTS:
+        for text in arguments.scenario or SCENARIOS:
+            name, _, seed = text.partition(":")
+            if (name, int(seed or 0), variant) in done:
+                continue
+            line = measure(name, int(seed or 0), variant)
+            lines.append(line)
+            print(json.dumps(line), flush=True)
+            if arguments.out is not None:
+                with arguments.out.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+    print(json.dumps(medians(lines)))
+
+
+if __name__ == "__main__":
+    main()
