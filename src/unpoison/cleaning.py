@@ -31,7 +31,8 @@ class CleanOptions:
     """How to clean. The defaults suit a first run."""
 
     method: str | None = None
-    """None: ``ispl`` for networks and with the paper's or authors' settings, ``out-of-subset`` otherwise."""
+    """None: ``ispl`` with the paper's or authors' settings, else ``expansion`` for networks and
+    ``out-of-subset`` for plain classifiers."""
     preset: str = "auto"
     learner: LearnerChoice = field(default_factory=LearnerChoice)
     augment: str | None = None

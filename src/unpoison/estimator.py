@@ -36,8 +36,8 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
     method : {"auto", "ispl", "expansion", "out-of-subset"}, default="auto"
         ``ispl`` is the paper's: inverse self-paced learning and a vote. ``expansion`` looks for groups that
         stand apart in what models see, ``out-of-subset`` at each sample through models that did not train on
-        it (docs/method.md). "auto" is ``ispl`` for networks and where one of its settings (but for
-        ``restarts``) is given, and ``out-of-subset`` for other classifiers.
+        it (docs/method.md). "auto" is ``ispl`` where one of its settings (but for ``restarts``) is given,
+        else ``expansion`` for networks and ``out-of-subset`` for other classifiers.
     settings : {"auto", "paper-cifar10", "paper-gtsrb", "authors"}, default="auto"
         Where the values below come from when they are "auto". All but "auto" are for ``ispl``.
     rounds, restarts, alpha, momentum, keep_rule, self_training : default="auto" (restarts: 3)

@@ -25,8 +25,11 @@ PAPER_CIFAR10: dict[str, Any] = {
     "first_epochs": 8,
     "epochs": 4,
     "weak_epochs": 40,
+    "annealing": False,
     "min_steps": 0,
     "weak_min_steps": 0,
+    "weak_start": "fresh",
+    "voters": "all",
     "keep_rule": "mode-or-lower-half",
     "self_training": True,
     "self_training_updates": 20,
@@ -69,7 +72,7 @@ def test_single_values_can_be_changed() -> None:
 def test_changes_are_checked() -> None:
     with pytest.raises(InputError, match="'alpha' parameter of IsplSettings must be"):
         settings_for(LABELS, alpha=2)
-    with pytest.raises(InputError, match="method 'ispl' has no setting 'models'; it has alpha, class_floor"):
+    with pytest.raises(InputError, match="method 'ispl' has no setting 'models'; it has alpha, annealing, class_floor"):
         settings_for(LABELS, models=4)
     with pytest.raises(InputError, match="method 'out-of-subset' has no setting 'rounds'"):
         settings_for(LABELS, method="out-of-subset", rounds=4)

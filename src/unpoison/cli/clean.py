@@ -34,7 +34,7 @@ def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float
 @click.option(
     "--method",
     type=click.Choice(METHODS),
-    help="How to look: ispl is the paper's (default for networks and with its settings), others are ours.",
+    help="How to look: ispl is the paper's, others are ours. [default: by learner; ispl with its settings]",
 )
 @click.option("--settings", "preset", type=click.Choice(PRESETS), default="auto", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)

@@ -25,12 +25,14 @@ NETWORKS_OUT_OF_SUBSET = OutOfSubsetSettings(
 
 
 def usual_method(preset: str = "auto", *, networks: bool) -> str:
-    """The method where none is named: ours for plain classifiers, the paper's for networks and its settings.
+    """The method where none is named: the paper's with its settings, else ours for that kind of learner.
 
     >>> usual_method(networks=False)
     'out-of-subset'
     """
-    return "ispl" if networks or preset != "auto" else "out-of-subset"
+    if preset != "auto":
+        return "ispl"
+    return "expansion" if networks else "out-of-subset"
 
 
 def settings_for(
