@@ -72,7 +72,7 @@ def test_single_values_can_be_changed() -> None:
 def test_changes_are_checked() -> None:
     with pytest.raises(InputError, match="'alpha' parameter of IsplSettings must be"):
         settings_for(LABELS, alpha=2)
-    with pytest.raises(InputError, match="method 'ispl' has no setting 'models'; it has alpha, annealing, class_floor"):
+    with pytest.raises(InputError, match="method 'ispl' has no setting 'models'; it has alpha, annealing"):
         settings_for(LABELS, models=4)
     with pytest.raises(InputError, match="method 'out-of-subset' has no setting 'rounds'"):
         settings_for(LABELS, method="out-of-subset", rounds=4)
