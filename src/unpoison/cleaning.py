@@ -105,9 +105,12 @@ def clean(
 def _read(source: str, options: CleanOptions) -> _Job:
     dataset = load(source, options=options.load)
     learner = learner_for(dataset, options.learner, augment=options.augment)
+    method = options.method or usual_method(options.preset, networks=learner.is_network)
+    if options.augment is None:
+        learner = learner.suited_to(method)
     settings = settings_for(
         dataset.labels,
-        method=options.method or usual_method(options.preset, networks=learner.is_network),
+        method=method,
         preset=options.preset,
         networks=learner.is_network,
         **options.changes,

@@ -121,6 +121,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         labels = labels.astype(np.int64)
         learner = meant(self.estimator, X, labels, n_classes=len(self.classes_))
         method = self._method(networks=learner.is_network)
+        learner = learner.suited_to(method)
         settings = settings_for(
             labels,
             method=method,

@@ -42,7 +42,9 @@ _LEARNER: tuple[Decorator, ...] = (
     ),
     click.option("--recipe", type=click.Choice(RECIPES), help="How networks are trained (docs/training.md)."),
     click.option(
-        "--augment", type=click.Choice(AUGMENTATIONS), help="How images are varied in training; by dataset."
+        "--augment",
+        type=click.Choice(AUGMENTATIONS),
+        help="How images are varied in training; by dataset and method.",
     ),
     click.option("--device", default="auto", show_default=True, help="For networks: auto, cpu, cuda or mps."),
     click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True),

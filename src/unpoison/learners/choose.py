@@ -57,6 +57,18 @@ class Chosen:
         """Whether it is a torch network."""
         return self.training is not None
 
+    def suited_to(self, method: str) -> Chosen:
+        """As the method was made for: ``expansion`` looks at networks that see images as they are.
+
+        Images that are shifted and mirrored hide a small trigger, and teach models on halves too little in
+        the few passes that they get.
+        """
+        if method != "expansion" or self.training is None:
+            return self
+        network: Any = self.factory
+        factory = replace(network, options=replace(network.options, augmentation="none"))
+        return replace(self, factory=factory, training={**self.training, "augmentation": "none"})
+
     def suitable_workers(self) -> int:
         """How many processes pay off here.
 
