@@ -19,6 +19,7 @@ from typing import Any
 
 from unpoison.defenses.base import Decision
 from unpoison.defenses.incompatibility import Incompatibility
+from unpoison.evaluation.comparison import FORWARD
 from unpoison.evaluation.experiment import set_up
 from unpoison.evaluation.scales import LAPTOP
 from unpoison.evaluation.scenarios import by_name
@@ -69,7 +70,7 @@ def measure(name: str, seed: int, variant: str) -> dict[str, Any]:
         "clean_removed": round(float(removed[~planted].mean()), 4),
         "tmr": round(effect.targeted, 4),
         "accuracy": round(effect.accuracy, 4),
-        "cost": round((decision.cost.trained + decision.cost.scored / 3) / len(planted), 1),
+        "cost": round((decision.cost.trained + FORWARD * decision.cost.scored) / len(planted), 1),
     }
 
 

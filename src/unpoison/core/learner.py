@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -60,13 +60,21 @@ def embedding_of(learner: Learner) -> Callable[[IndexArray], FloatArray]:
 
     Not every learner has one: the last hidden layer of a network, the scores of a plain classifier.
     """
-    embed = getattr(learner, "embed", None)
-    if embed is None:
-        raise InputError(
-            f"The method 'expansion' looks at what models see, and {type(learner).__name__} has no method "
-            "'embed'. Use another method, or another learner."
-        )
+    embed = method_of(
+        learner,
+        "embed",
+        needed="The method 'expansion' looks at what models see",
+        instead="another method, or another learner",
+    )
     return cast("Callable[[IndexArray], FloatArray]", embed)
+
+
+def method_of(learner: Learner, name: str, *, needed: str, instead: str) -> Any:
+    """A method that not every learner has. ``needed`` says who asks, ``instead`` what to use without it."""
+    method = getattr(learner, name, None)
+    if method is None:
+        raise InputError(f"{needed}, and {type(learner).__name__} has no method {name!r}. Use {instead}.")
+    return method
 
 
 def check_finite(values: FloatArray, what: str) -> None:

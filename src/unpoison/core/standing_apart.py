@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,11 @@ def sharpness(separation: float, share: float) -> float:
     >>> round(sharpness(0.5, 0.05), 2), sharpness(1.0, 0.05)
     (0.36, 1.0)
     """
-    return 1.0 - (1.0 - separation) / (1.0 - _of_a_cut(share))
+    return float(_beyond(separation, _of_a_cut(share)))
+
+
+def _beyond(separation: Any, expected: Any) -> Any:
+    return 1.0 - (1.0 - separation) / (1.0 - expected)
 
 
 def chance(size: int) -> float:
@@ -120,7 +125,7 @@ class _Cuts:
             return None
         above = np.cumsum(ordered)[self.sizes - 1]  # the sum below is the opposite: the mean of all is 0
         between = above**2 * n / (self.sizes * (n - self.sizes)) / total
-        values = 1.0 - (1.0 - between) / (1.0 - self.expected) - self.errors
+        values = _beyond(between, self.expected) - self.errors
         best = int(values.argmax())
         group = np.zeros(n, dtype=np.bool_)
         group[order[: self.sizes[best]]] = True

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.learner import Learner, LearnerFactory, check_finite
+from unpoison.core.learner import LearnerFactory, check_finite, method_of
 from unpoison.core.sampling import class_members
 from unpoison.core.tasks import Workshop, cost_array
 from unpoison.defenses.base import Decision
-from unpoison.errors import InputError
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, LabelArray
 
@@ -64,7 +63,12 @@ class ActivationTask:
         removed, suspicion = np.zeros(n, dtype=np.bool_), np.zeros(n)
         groups = np.full(n, -1, dtype=np.int64)
         learner = self.factory(self.seeds.integer("learner"))
-        ask = _asker(learner)
+        ask = method_of(
+            learner,
+            "activations",
+            needed="This defense looks at activations",
+            instead="a network, an MLP or a linear model",
+        )
         if rule.layer is not None:
             ask(np.arange(1), layer=rule.layer)  # a wrong name should not cost a training
         learner.fit(np.arange(n), epochs=rule.epochs, min_steps=rule.min_steps, final=True)
@@ -102,13 +106,3 @@ def judge_by_activations(
         cost=workshop.cost,
         components=np.where(groups >= 0, labels * most + groups, -1)[None],
     )
-
-
-def _asker(learner: Learner) -> Any:
-    ask = getattr(learner, "activations", None)
-    if ask is None:
-        raise InputError(
-            f"This defense looks at activations, and {type(learner).__name__} has no method 'activations'. "
-            "Use a network, an MLP or a linear model."
-        )
-    return ask

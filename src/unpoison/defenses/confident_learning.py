@@ -7,19 +7,18 @@ is planted has a wrong label too, but one that a model learns from the rest of i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from unpoison.core.config import check_counts
-from unpoison.core.learner import Learner, LearnerFactory
+from unpoison.core.learner import LearnerFactory, method_of
 from unpoison.core.sampling import dealt
 from unpoison.core.tasks import Runner, Task, Workshop, cost_array, run_serially
 from unpoison.defenses.base import Decision
-from unpoison.errors import InputError, MissingExtraError
+from unpoison.errors import MissingExtraError
 from unpoison.events import Listener, ignore
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
@@ -39,7 +38,12 @@ class ProbabilityTask:
     def __call__(self) -> Arrays:
         """``probabilities``: a row for each of those asked for."""
         learner = self.factory(self.seed)
-        probabilities = _probabilities_of(learner)
+        probabilities = method_of(
+            learner,
+            "probabilities",
+            needed="Confident learning needs the probabilities of all classes",
+            instead="another defense, or another learner",
+        )
         learner.fit(self.trained_on, epochs=self.epochs, min_steps=self.min_steps, final=True)
         rows = probabilities(self.asked).astype(np.float32)
         return {"probabilities": rows, "cost": cost_array(learner.cost)}
@@ -105,16 +109,6 @@ def _proper(probabilities: FloatArray) -> FloatArray:
     total = probabilities.sum(axis=1, keepdims=True)
     even = np.full_like(probabilities, 1.0 / probabilities.shape[1])
     return np.where(total > 0.0, probabilities / np.where(total > 0.0, total, 1.0), even)
-
-
-def _probabilities_of(learner: Learner) -> Callable[[IndexArray], FloatArray]:
-    method = getattr(learner, "probabilities", None)
-    if method is None:
-        raise InputError(
-            f"Confident learning needs the probabilities of all classes, and {type(learner).__name__} has no "
-            "method 'probabilities'. Use another defense, or another learner."
-        )
-    return cast("Callable[[IndexArray], FloatArray]", method)
 
 
 def _cleanlab() -> tuple[Any, Any]:
