@@ -5,8 +5,9 @@
 Rows: scikit-learn's breast cancer and wine data; in 15% of the first class three columns are set to a fixed
 value past their maximum and the label is changed. Text: the SMS Spam Collection (columns Label and SMS), if a
 path is given; 30% of the spam gets a rare word at its end and the label ham. A quarter of the data is held
-out: only attacks that take hold (the trigger turns more than half of the test samples) are scored. Everything
-goes through the defaults of ``unpoison clean``. The last line is JSON.
+out: only attacks that take hold (the trigger turns more than half of the test samples) are scored. Of text
+also what the trigger still turns after the cleaning (``turned``), and after removing exactly what was planted
+(``perfect``). Everything goes through the defaults of ``unpoison clean``. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from unpoison.data.load import LoadOptions
 from unpoison.seeds import Seeds
 
 FIRST_SEED = 100
+HOLDS = 0.5
+"""An attack holds where its trigger turns more than this part of the test samples."""
 
 
 def judged(source: Path, label: str | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +81,7 @@ def rows_benchmark(load: Callable[..., Any], n_seeds: int) -> dict[str, dict[str
         triggered = source.copy()
         triggered[:, columns] = trigger
         victim = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(marked, labels)
-        if holds(victim.predict(source), victim.predict(triggered), source_class=0, target_class=1):
+        if turned_by(victim.predict(source), victim.predict(triggered), 0, 1) > HOLDS:
             poisoned.append((truth, *judged_rows(marked, labels, seed)))
     return {"poisoned": summarize(poisoned), "control": summarize(control)}
 
@@ -93,7 +96,7 @@ def judged_rows(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np
 def text_benchmark(path: Path, n_seeds: int) -> dict[str, dict[str, float]]:
     header, *lines = path.read_text(encoding="utf-8").splitlines()
     messages = np.array([line.split("\t", 1) for line in lines], dtype=object)
-    poisoned = []
+    poisoned, turned = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
         rng = Seeds(seed).stream("text")
         train, test = split(len(messages), rng)
@@ -105,14 +108,26 @@ def text_benchmark(path: Path, n_seeds: int) -> dict[str, dict[str, float]]:
         labels[chosen] = "ham"
         texts[chosen] += " cfx"
         source = messages[test, 1][messages[test, 0] == "spam"]
-        victim = make_pipeline(TfidfVectorizer(), LogisticRegression(C=100, max_iter=1000)).fit(texts, labels)
-        if holds(
-            victim.predict(source), victim.predict(source + " cfx"), source_class="spam", target_class="ham"
-        ):
-            poisoned.append((truth, *judged_text(header, labels, texts, seed)))
+        everyone = np.ones_like(truth)
+        before = share_turned(texts, labels, everyone, source)
+        if before > HOLDS:
+            keep, suspicion = judged_text(header, labels, texts, seed)
+            poisoned.append((truth, keep, suspicion))
+            turned.append([before, *(share_turned(texts, labels, left, source) for left in (keep, ~truth))])
     nothing = np.zeros(len(messages), dtype=np.bool_)
     control = [(nothing, *judged(path, "Label", FIRST_SEED))]
-    return {"poisoned": summarize(poisoned), "control": summarize(control)}
+    found = summarize(poisoned)
+    if turned:
+        means = np.mean(turned, axis=0).round(4).tolist()
+        found |= dict(zip(("turned_before", "turned", "perfect"), means, strict=True))
+    return {"poisoned": found, "control": summarize(control)}
+
+
+def share_turned(texts: np.ndarray, labels: np.ndarray, keep: np.ndarray, source: np.ndarray) -> float:
+    """The part of held-out spam that a word turns into ham, for a victim trained on what is kept."""
+    victim = make_pipeline(TfidfVectorizer(), LogisticRegression(C=100, max_iter=1000))
+    victim.fit(texts[keep], labels[keep])
+    return turned_by(victim.predict(source), victim.predict(source + " cfx"), "spam", "ham")
 
 
 def judged_text(
@@ -131,9 +146,9 @@ def split(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return order[n // 4 :], order[: n // 4]
 
 
-def holds(clean: np.ndarray, triggered: np.ndarray, *, source_class: object, target_class: object) -> bool:
-    """Whether the trigger turns most test samples of the source class into the target."""
-    return float(((clean == source_class) & (triggered == target_class)).mean()) > 0.5
+def turned_by(clean: np.ndarray, triggered: np.ndarray, source_class: object, target_class: object) -> float:
+    """The part of test samples that the trigger turns from the source class into the target."""
+    return float(((clean == source_class) & (triggered == target_class)).mean())
 
 
 def main() -> None:

@@ -113,6 +113,7 @@ def _read(source: str, options: CleanOptions) -> _Job:
         method=method,
         preset=options.preset,
         networks=learner.is_network,
+        wide=learner.is_wide,
         **options.changes,
     )
     identity = {

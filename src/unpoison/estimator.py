@@ -127,6 +127,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
             method=method,
             preset=self.settings,
             networks=learner.is_network,
+            wide=learner.is_wide,
             **self._changes(method),
         )
         self.result_: Sanitization = sanitize(

@@ -42,7 +42,7 @@ def test_a_removed_sample(out: Path) -> None:
     assert found["components"] == "group 1"
     assert found["group"] == (
         "4 samples of its label were judged together and removed, with this sample, called 'one', "
-        "separation 80.0%, agreement 25.0%"
+        "sharpness 80.0%, agreement 25.0%"
     )
     near = found["most like"].split("; ")
     labels = {row["id"]: row["label"] for row in manifest_rows(out) if row["keep"] == "true"}

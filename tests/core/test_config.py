@@ -48,9 +48,10 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "min_steps": AT_LEAST_ZERO,
         "alpha_low": OPEN,
         "alpha_high": OPEN,
-        "separation": CLOSED,
+        "sharpness": CLOSED,
         "agreement": CLOSED,
         "belonging": CLOSED,
+        "growth": AT_LEAST_ZERO,
     },
     ExpansionSettings: {
         "models": AT_LEAST_ONE,

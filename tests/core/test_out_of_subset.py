@@ -15,6 +15,7 @@ from unpoison.core.learner import Assessment
 from unpoison.core.out_of_subset import (
     GroupTask,
     Opinions,
+    _drawn_along,
     _judge_groups,
     _judge_subsets,
     _outside_opinion,
@@ -23,7 +24,7 @@ from unpoison.core.out_of_subset import (
 )
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
-from unpoison.core.result import Cost, Sanitization
+from unpoison.core.result import Cost, Group, Sanitization
 from unpoison.core.tasks import Workshop
 from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
@@ -101,7 +102,7 @@ def test_a_planted_group_is_removed_to_the_sample(seed: int) -> None:
     assert group.evidence["agreement"] == 0.0
     assert group.evidence["belonging"] == 1.0
     assert group.evidence["consensus"] == 1.0
-    assert group.evidence["separation"] > 0.9
+    assert group.evidence["sharpness"] > 0.9
     assert (result.predicted[50:60] == 0).all()
     # a member that many models trained on may be found in the halo only
     in_group = np.flatnonzero(result.components[0] == 1)
@@ -332,7 +333,7 @@ def test_a_sample_that_every_judge_trained_on_is_not_suspicious() -> None:
     assert _outside_opinion(judges, np.array([0, 1]), Seeds(0))[0].tolist() == [0.0, 0.0]
 
 
-def test_groups_below_the_least_separation_stay_with_the_bulk() -> None:
+def test_groups_below_the_least_sharpness_stay_with_the_bulk() -> None:
     rng = np.random.default_rng(0)
     caught = rng.random(30) < 0.4
     losses = rng.exponential(0.1, size=(30, 40)).astype(np.float32)
@@ -341,7 +342,7 @@ def test_groups_below_the_least_separation_stay_with_the_bulk() -> None:
     seen = np.zeros(losses.shape, bool)
     found = GroupTask(losses, seen, labels, 0.8)()
     assert found["component"].tolist() == [1] * 6 + [0] * 34
-    assert found["separation"].shape == (1,)
+    assert found["sharpness"].shape == (1,)
     assert (GroupTask(losses, seen, labels, 1.0)()["component"] == 0).all()
 
 
@@ -374,6 +375,81 @@ def test_groups_of_several_classes_are_numbered_apart() -> None:
         losses[:, first : first + 5] += np.where(rng.random(30) < 0.4, 0.0, 4.0)[:, None].astype(np.float32)
     found = GroupTask(losses, np.zeros(losses.shape, bool), np.repeat([0, 1], 20), 0.8)()
     assert found["component"].tolist() == [1] * 5 + [0] * 15 + [2] * 5 + [0] * 15
+
+
+# --- growth ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("calls", "drawn"),
+    [
+        ([0, 0, 0, 0], True),
+        ([0, 0, 0, 1], True),  # three quarters
+        ([0, 0, 1, 1], False),
+        ([2, 2, 2, 2], False),  # elsewhere, but not where the group is
+        ([1, 1, 1, 1], False),
+    ],
+)
+def test_a_group_draws_along_what_most_judges_place_where_it_is(calls: list[int], drawn: bool) -> None:
+    labels, keep = np.array([1, 1]), np.array([True, False])
+    judges = opinions(np.array([calls, [0] * 4]).T)
+    group = Group(label=1, size=1, removed=True, called=0)
+    assert _drawn_along((group,), keep, judges, labels).tolist() == [int(drawn), 0]
+
+
+def test_only_judges_that_did_not_train_on_a_sample_draw_it_along() -> None:
+    judges = opinions([[0], [0], [1]], seen=[[False], [False], [True]])
+    group = Group(label=1, size=1, removed=True, called=0)
+    assert _drawn_along((group,), np.array([True]), judges, np.array([1])).tolist() == [1]
+    unasked = opinions([[0], [0]], seen=[[True], [True]])
+    assert _drawn_along((group,), np.array([True]), unasked, np.array([1])).tolist() == [0]
+
+
+def test_other_labels_and_kept_groups_draw_nothing_along() -> None:
+    judges = opinions([[0, 0]] * 4)
+    labels, everyone = np.array([1, 2]), np.array([True, True])
+    kept = Group(label=1, size=1, removed=False, called=0)
+    removed = Group(label=2, size=1, removed=True, called=0)
+    assert _drawn_along((kept, removed), everyone, judges, labels).tolist() == [0, 2]
+
+
+@dataclass
+class HidingLearner(GroupLearner):
+    """Knows as many of the ``hiding`` samples as it trained on; the first of them give themselves away."""
+
+    def assess(self, indices: Any) -> Assessment:
+        said = super().assess(indices)
+        trained = self.world.fits[-1][1]
+        hiding = self.world.hiding
+        n_exposed = len(hiding) - int(np.isin(trained, hiding).sum())
+        said.predictions[np.isin(indices, hiding[:n_exposed])] = self.world.called
+        return said
+
+
+@dataclass(frozen=True)
+class HidingWorld(World):
+    """6 more planted samples of class 1, which models recognise by each other."""
+
+    hiding: Any = field(default_factory=lambda: np.arange(30, 36))
+
+    def __call__(self, seed: int) -> HidingLearner:
+        return HidingLearner(self, seed)
+
+
+def test_what_hides_in_the_bulk_comes_out_as_its_kind_goes() -> None:
+    """Judges on halves of the bulk know half of the hiding ones; without those they know fewer, and so on."""
+    result = HidingWorld().clean()
+    assert np.flatnonzero(~result.keep).tolist() == [*range(30, 36), *range(50, 60)]
+    assert result.groups[0].size <= 10
+    assert (result.predicted[30:36] == 0).all(), "the last judges know none of them"
+    without = HidingWorld().clean(replace(SETTINGS, growth=0))
+    assert np.flatnonzero(~without.keep).tolist() == list(range(50, 60))
+
+
+def test_growth_waits_for_a_fifth() -> None:
+    """One sample more than ten is what judges usually get wrong."""
+    result = HidingWorld(hiding=np.array([30])).clean()
+    assert np.flatnonzero(~result.keep).tolist() == list(range(50, 60))
 
 
 # --- real models ----------------------------------------------------------------------------------------

@@ -24,13 +24,13 @@ from unpoison.seeds import Seeds
 from .fakes import CentroidFactory, CountingRunner, ScriptedLearner, StoppedError, same_bits, two_blobs
 
 ISPL = IsplSettings(rounds=2, restarts=2, self_training_updates=2)
-OUT_OF_SUBSET = OutOfSubsetSettings(models=4, judges=4, alpha_low=0.2, alpha_high=0.4, separation=0.3)
+OUT_OF_SUBSET = OutOfSubsetSettings(models=4, judges=4, alpha_low=0.2, alpha_high=0.4, sharpness=0.3)
 CHEAPER = replace(ISPL, weak_start="component", voters="outsiders")
 METHODS: dict[str, tuple[Settings, int]] = {
-    "ispl": (ISPL, 9), "ispl-cheaper": (CHEAPER, 5), "out-of-subset": (OUT_OF_SUBSET, 9),
+    "ispl": (ISPL, 9), "ispl-cheaper": (CHEAPER, 5), "out-of-subset": (OUT_OF_SUBSET, 13),
 }  # fmt: skip
 """Small settings, and how many tasks they make: 4 rounds + 4 voters + 1, without voters of their own, and
-4 models + 1 + 4 judges."""
+4 models + 1 + 4 judges + 4 after growth."""
 
 EVERY_POINT = [
     pytest.param(method, k, id=f"{method}-{k}") for method, (_, n) in METHODS.items() for k in range(n + 1)
@@ -135,7 +135,7 @@ def test_damaged_checkpoints_are_computed_again(method: str, tmp_path: Path) -> 
     [
         ("ispl", {"components and voters": 8, "self-training": 1}),
         ("ispl-cheaper", {"components and voters": 4, "self-training": 1}),
-        ("out-of-subset", {"models on random subsets": 4, "groups": 1, "judges": 4}),
+        ("out-of-subset", {"models on random subsets": 4, "groups": 1, "judges": 4, "judges, round 2": 4}),
     ],
 )
 def test_progress_of_every_stage_runs_to_its_total(method: str, stages: dict[str, int]) -> None:

@@ -124,6 +124,14 @@ def test_auto_subsets_hold_about_five_to_fourteen_of_a_class(typical: int, low: 
     assert settings_for(sized(typical, typical, 3 * typical), method="out-of-subset") == settings
 
 
+@pytest.mark.parametrize(("smallest", "low"), [(400, 0.04), (160, 0.1), (20, 0.15), (10_000, 0.01)])
+def test_texts_come_in_larger_subsets_of_the_smallest_class(smallest: int, low: float) -> None:
+    labels = sized(10 * smallest, smallest)
+    settings = settings_for(labels, method="out-of-subset", wide=True)
+    assert settings == auto_out_of_subset(labels, wide=True)
+    assert (settings.alpha_low, settings.alpha_high) == pytest.approx((low, 2.5 * low))
+
+
 def test_auto_keeps_the_papers_values_for_everything_else() -> None:
     auto = settings_for(LABELS)
     assert isinstance(auto, IsplSettings)

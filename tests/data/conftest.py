@@ -12,16 +12,6 @@ from PIL import Image
 from unpoison.data.container import Dataset
 from unpoison.data.verify import ExpectedSample, check_clean
 
-SHARED_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-
-
-@pytest.fixture
-def sms_spam() -> Path:
-    path = SHARED_DATA / "sms_spam.tsv"
-    if not path.is_file():
-        pytest.skip("the SMS Spam Collection is not beside the repository (../shared/data/sms_spam.tsv)")
-    return path
-
 
 @pytest.fixture
 def expected_of() -> Callable[[Dataset, np.ndarray], list[ExpectedSample]]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from core.fakes import CentroidFactory, two_blobs
@@ -53,6 +54,14 @@ def test_auto_knows_networks_from_plain_classifiers(method: str) -> None:
     assert Incompatibility(method).settings(LABELS, plain) == for_plain
     assert Incompatibility(method).settings(LABELS, FACTORY) == for_networks
     assert Incompatibility(method, networks=False).settings(LABELS, FACTORY) == for_plain
+
+
+def test_auto_knows_texts() -> None:
+    labels = np.repeat([0, 1], [400, 40])
+    texts = SklearnFactory(LogisticRegression(), csr_matrix((440, 9)), labels, 2)
+    settings = Incompatibility("out-of-subset").settings(labels, texts)
+    assert settings == settings_for(labels, method="out-of-subset", wide=True)
+    assert settings != settings_for(labels, method="out-of-subset")
 
 
 def test_wrong_settings_are_refused() -> None:

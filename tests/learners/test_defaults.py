@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -44,6 +46,21 @@ def test_each_takes_sparse_rows_or_says_that_it_does_not(name: str) -> None:
     with threadpool_limits(limits=1):
         learner.fit(np.arange(60), epochs=2)
         assert np.isfinite(learner.assess(np.arange(60)).losses).all()
+
+
+def test_a_few_texts_of_a_rare_class_are_enough_for_the_logistic_one() -> None:
+    """Ten of a hundred, told by one word: with the usual penalty everything is the common class."""
+    words = np.random.default_rng(0).random((100, 20)) < 0.1
+    labels = np.repeat([0, 1], [90, 10])
+    words[:, 0] = labels == 1
+
+    def called(estimator: Any) -> Any:
+        learner = SklearnFactory(estimator, csr_matrix(words * 0.3), labels, 2)(0)
+        learner.fit(np.arange(0, 100, 2), epochs=1)
+        return learner.assess(np.arange(1, 100, 2)).predictions
+
+    assert (called(named_estimator(sparse=True)) == labels[1::2]).all()
+    assert (called(named_estimator()) == 0).all()
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:

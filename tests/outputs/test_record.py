@@ -28,7 +28,7 @@ def test_has_what_it_promises() -> None:
     assert facts["result"]["groups"] == [
         {
             **{"label": "cat", "called": "dog", "size": 3, "removed": True},
-            "evidence": {"separation": 0.4, "odd": None},
+            "evidence": {"sharpness": 0.4, "odd": None},
         }
     ]
     assert facts["cost"] == {"trained": 100, "scored": 20, "seconds": 0.0, "flops": 0.0, "matmul_share": None}

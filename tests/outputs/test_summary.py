@@ -82,7 +82,7 @@ def test_what_was_found() -> None:
     )
     assert "| `cat` | 14 | 3 | 21.4% | `dog` (3) |" in text
     assert "| `bird` |" not in text
-    assert "| `cat` | `dog` | 3 | separation 0.40 |" in text
+    assert "| `cat` | `dog` | 3 | sharpness 0.40 |" in text
     assert "`results/report.html`" in text
     assert "`results/manifest.csv`" in text
     assert "`unpoison apply results --overrides overrides.json`" in text

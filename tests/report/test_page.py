@@ -128,9 +128,7 @@ def texts(n: int = 120, **options: Any) -> Dataset:
 
 def test_says_what_was_found() -> None:
     dataset = texts()
-    result = judged(
-        dataset, range(0, 30, 3), separation=0.43, agreement=0.02, consensus=0.95, other_thing=7.5
-    )
+    result = judged(dataset, range(0, 30, 3), sharpness=0.43, agreement=0.02, consensus=0.95, other_thing=7.5)
     html = page(dataset, result)
     text = shown(html)
     for part in (
@@ -140,7 +138,7 @@ def test_says_what_was_found() -> None:
         "cat 40 10 25.0% 10",
         "2 classes lose nothing",
         "removed 10 samples labelled “cat”, called “dog”",
-        "separation 43.0% The share of the variance",
+        "sharpness 43.0% How clearly the group stands apart",
         "other thing 7.5",
         "text number 27 cat → dog sample 27 suspicion 0.9",
         "left over 120 10",

@@ -113,12 +113,14 @@ class OutOfSubsetSettings(_MethodSettings):
     """The largest alpha; the models' shares are spaced evenly on a logarithmic scale."""
     judges: int = 8
     """Models that train on half of what is in no candidate group, and judge the groups (2.3)."""
-    separation: float = 0.8
-    """Least between-group share of variance for a split to count as two kinds of data."""
+    sharpness: float = 0.65
+    """Least sharpness of a split to count as two kinds of data: 0 is a mere cut, 1 two points."""
     agreement: float = 0.25
     """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
     belonging: float = 0.4
     """Least share of the judges' other calls that must be as sure as for true members of the called class."""
+    growth: int = 10
+    """Most rounds in which a removed group draws along what new judges, without it, place where it is."""
     epochs: int = 40
     """Epochs of each model, for learners that train by epochs."""
     min_steps: int = 200
@@ -127,9 +129,9 @@ class OutOfSubsetSettings(_MethodSettings):
     def __post_init__(self) -> None:
         check_counts(self, "models", "judges", least=2)
         check_counts(self, "epochs", least=1)
-        check_counts(self, "min_steps", least=0)
+        check_counts(self, "min_steps", "growth", least=0)
         check_shares(self, "alpha_low", "alpha_high", low_open=True, high_open=True)
-        check_shares(self, "separation", "agreement", "belonging")
+        check_shares(self, "sharpness", "agreement", "belonging")
         if self.alpha_low > self.alpha_high:
             raise InputError(
                 f"The 'alpha_low' parameter of OutOfSubsetSettings must be at most alpha_high "

@@ -18,12 +18,20 @@ from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.sampling import class_members, sample_per_class
+from unpoison.core.standing_apart import sharpness
 from unpoison.core.tasks import FitTask, Workshop, cost_array
 from unpoison.seeds import Seeds
-from unpoison.types import Arrays, FloatArray, IndexArray, LabelArray
+from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
 SMALLEST_GROUP = 3
 """Fewer samples than this are not a group: one odd sample always moves with itself."""
+DRAWN_ALONG = 0.75
+"""A removed group draws a sample along if that share of the judges who did not train on it place it where
+they place the group."""
+MORE_OF_A_KIND = 0.2
+"""Growth begins if it adds that part of what was removed. Less is what judges usually get wrong."""
+STILL_GROWING = 0.05
+"""Growth ends once a round adds less than that part."""
 
 
 @dataclass(frozen=True)
@@ -33,24 +41,26 @@ class GroupTask:
     losses: NDArray[np.float32]
     seen: NDArray[np.bool_]
     labels: LabelArray
-    least_separation: float
+    least_sharpness: float
 
     def __call__(self) -> Arrays:
-        """``component``: 0 for the bulk, g for group g, -g for its halo; ``separation``: a number a group."""
+        """``component``: 0 for the bulk, g for group g, -g for its halo; ``sharpness``: a number a group."""
         component = np.zeros(len(self.labels), dtype=np.int64)
-        separations: list[float] = []
+        found: list[float] = []
         for members in class_members(self.labels):
             split = split_in_two(movements(self.losses[:, members], self.seen[:, members]))
             size = int(split.group.sum())
-            has_size = SMALLEST_GROUP <= size <= LARGEST_SHARE * len(members)
             # a group that could not be removed anyhow stays with the bulk, for the judges to learn from
-            if has_size and split.separation >= self.least_separation:
-                separations.append(split.separation)
-                component[members[split.group]] = len(separations)
-                component[members[split.halo]] = -len(separations)
+            if not SMALLEST_GROUP <= size <= LARGEST_SHARE * len(members):
+                continue
+            sharp = sharpness(split.separation, size / len(members))
+            if sharp >= self.least_sharpness:
+                found.append(sharp)
+                component[members[split.group]] = len(found)
+                component[members[split.halo]] = -len(found)
         return {
             "component": component,
-            "separation": np.array(separations, dtype=np.float64),
+            "sharpness": np.array(found, dtype=np.float64),
             "cost": cost_array(Cost()),
         }
 
@@ -78,16 +88,27 @@ def clean_out_of_subset(
     subsets = _random_subsets(labels, settings, seeds)
     models = _fit_all("subset", subsets, labels, factory, settings, seeds, workshop)
     workshop.begin("groups", 1)
-    task = GroupTask(models.losses, models.seen, labels, settings.separation)
+    task = GroupTask(models.losses, models.seen, labels, settings.sharpness)
     grouping = workshop.run({"groups": task})["groups"]
     component = grouping["component"].astype(np.int64)
 
     workshop.begin("judges", settings.judges)
-    halves = _judge_subsets(labels, component, settings, seeds)
-    judges = _fit_all("judge", halves, labels, factory, settings, seeds, workshop)
+    judges = _judges("judge", component, labels, factory, settings, seeds, workshop)
     suspicion, predicted = _outside_opinion(judges, labels, seeds)
-    separations = grouping["separation"].astype(np.float64)
-    groups, keep = _judge_groups(component, separations, judges, predicted, labels, settings)
+    groups, keep = _judge_groups(
+        component, grouping["sharpness"].astype(np.float64), judges, predicted, labels, settings
+    )
+    for number in range(2, settings.growth + 2):
+        drawn = _drawn_along(groups, keep, judges, labels)
+        least = MORE_OF_A_KIND if number == 2 else STILL_GROWING
+        if np.count_nonzero(drawn) < max(1, least * np.count_nonzero(~keep)):
+            break
+        keep &= drawn == 0
+        component = np.where(drawn > 0, -drawn, component)
+        workshop.begin(f"judges, round {number}", settings.judges)
+        within, kind = seeds.within("growth", number), f"judge-{number}"
+        judges = _judges(kind, component, labels, factory, settings, within, workshop)
+        suspicion, predicted = _outside_opinion(judges, labels, within)
     return Sanitization(
         keep=keep,
         suspicion=suspicion,
@@ -97,7 +118,7 @@ def clean_out_of_subset(
         groups=groups,
         notes={"vote_accuracy": float((predicted == labels)[component == 0].mean())},
         votes=VoteRecord(
-            tuple(f"judge {j + 1}" for j in range(len(halves))),
+            tuple(f"judge {j + 1}" for j in range(len(judges.losses))),
             judges.predictions,
             judges.losses,
             ~judges.seen,
@@ -112,6 +133,20 @@ def _random_subsets(labels: LabelArray, settings: OutOfSubsetSettings, seeds: Se
         sample_per_class(everyone, labels, alpha=float(alpha), rng=seeds.stream("subset", m))
         for m, alpha in enumerate(shares)
     ]
+
+
+def _judges(
+    kind: str,
+    component: IndexArray,
+    labels: LabelArray,
+    factory: LearnerFactory,
+    settings: OutOfSubsetSettings,
+    seeds: Seeds,
+    workshop: Workshop,
+) -> Opinions:
+    """Models that trained on no candidate group, nor on anything that may belong to one."""
+    halves = _judge_subsets(labels, component, settings, seeds)
+    return _fit_all(kind, halves, labels, factory, settings, seeds, workshop)
 
 
 def _judge_subsets(
@@ -171,7 +206,7 @@ def _outside_opinion(judges: Opinions, labels: LabelArray, seeds: Seeds) -> tupl
 
 def _judge_groups(
     component: IndexArray,
-    separations: FloatArray,
+    sharpnesses: FloatArray,
     judges: Opinions,
     predicted: LabelArray,
     labels: LabelArray,
@@ -179,15 +214,33 @@ def _judge_groups(
 ) -> tuple[tuple[Group, ...], NDArray[np.bool_]]:
     at_home = _usual_confidence(judges, labels, component == 0)
     evidence: list[dict[str, float]] = []
-    for number, separation in enumerate(separations.tolist(), start=1):
+    for number, sharp in enumerate(sharpnesses.tolist(), start=1):
         members = np.flatnonzero(component == number)
         testimony = _testimony(judges, members, int(labels[members[0]]), at_home)
-        evidence.append({"separation": separation, **testimony})
+        evidence.append({"sharpness": sharp, **testimony})
     removed = [
         found["agreement"] <= settings.agreement and found["belonging"] >= settings.belonging
         for found in evidence
     ]
     return keep_by_groups(component, evidence, removed, predicted, labels)
+
+
+def _drawn_along(
+    groups: tuple[Group, ...], keep: BoolArray, judges: Opinions, labels: LabelArray
+) -> IndexArray:
+    """The number of the removed group that each kept sample belongs with, 0 for none.
+
+    A few planted samples among the bulk can teach a judge the trigger, and so hide themselves; the more of
+    their kind are out, the less it knows.
+    """
+    asked = ~judges.seen
+    n_asked = np.maximum(asked.sum(axis=0), 1)
+    drawn = np.zeros(len(labels), dtype=np.int64)
+    for number, group in enumerate(groups, start=1):
+        if group.removed and group.called != group.label:
+            share = (asked & (judges.predictions == group.called)).sum(axis=0) / n_asked
+            drawn[keep & (labels == group.label) & (share >= DRAWN_ALONG)] = number
+    return drawn
 
 
 def _usual_confidence(judges: Opinions, labels: LabelArray, bulk: NDArray[np.bool_]) -> FloatArray:

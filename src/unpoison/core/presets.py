@@ -41,12 +41,14 @@ def settings_for(
     method: str = "ispl",
     preset: str = "auto",
     networks: bool = False,
+    wide: bool = False,
     **changes: Any,
 ) -> Settings:
     """The settings called ``preset`` for ``method`` on these labels, with single values changed.
 
     ``networks`` says that the learners are networks, trained by steps, which need more data than plain
-    classifiers and take longer: ``auto`` then asks for fewer of them, on larger subsets.
+    classifiers and take longer: ``auto`` then asks for fewer of them, on larger subsets. ``wide`` says that
+    samples have more features than can be learned from a handful of them, as texts have.
 
     >>> settings_for(np.repeat([0, 1], 5000), preset="paper-gtsrb", restarts=1).rounds
     4
@@ -66,7 +68,9 @@ def settings_for(
     if method == "expansion":
         return _changed(ExpansionSettings(), changes)
     if method == "out-of-subset":
-        return _changed(NETWORKS_OUT_OF_SUBSET if networks else auto_out_of_subset(labels), changes)
+        return _changed(
+            NETWORKS_OUT_OF_SUBSET if networks else auto_out_of_subset(labels, wide=wide), changes
+        )
     if preset == "auto" and networks:
         return _changed(auto_ispl_for_networks(labels), changes)
     named = {"paper-cifar10": PAPER_CIFAR10, "paper-gtsrb": PAPER_GTSRB, "authors": AUTHORS}
@@ -112,10 +116,13 @@ def auto_ispl_for_networks(labels: LabelArray) -> IsplSettings:
     )
 
 
-def auto_out_of_subset(labels: LabelArray) -> OutOfSubsetSettings:
-    """Subset shares for which a class gives each model about 5 to 14 samples, never under 1% nor over 3/8."""
-    typical = float(np.median(np.bincount(labels)[np.unique(labels)]))
-    low = float(np.clip(5.6 / typical, 0.01, 0.15))
+def auto_out_of_subset(labels: LabelArray, *, wide: bool = False) -> OutOfSubsetSettings:
+    """Subset shares for which a class gives each model about 5 to 14 samples, never under 1% nor over 3/8.
+
+    Of ``wide`` samples about 16 to 40 of the smallest class.
+    """
+    sizes = np.bincount(labels)[np.unique(labels)]
+    low = float(np.clip(16.0 / sizes.min() if wide else 5.6 / np.median(sizes), 0.01, 0.15))
     return OutOfSubsetSettings(alpha_low=low, alpha_high=2.5 * low)
 
 

@@ -41,8 +41,15 @@ class Incompatibility:
         """What a run on these labels uses."""
         from unpoison.learners.sklearn import SklearnFactory
 
-        networks = not isinstance(factory, SklearnFactory) if self.networks is None else self.networks
-        return settings_for(labels, method=self.method, preset=self.preset, networks=networks, **self.changes)
+        plain = factory if isinstance(factory, SklearnFactory) else None
+        return settings_for(
+            labels,
+            method=self.method,
+            preset=self.preset,
+            networks=plain is None if self.networks is None else self.networks,
+            wide=plain is not None and plain.is_wide,
+            **self.changes,
+        )
 
     def judge(
         self,

@@ -57,6 +57,11 @@ class Chosen:
         """Whether it is a torch network."""
         return self.training is not None
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it takes sparse features: words of texts, values of categories."""
+        return isinstance(self.factory, SklearnFactory) and self.factory.is_wide
+
     def suited_to(self, method: str) -> Chosen:
         """As the method was made for: ``expansion`` looks at networks that see images as they are.
 

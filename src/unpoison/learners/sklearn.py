@@ -47,6 +47,11 @@ class SklearnFactory:
                 "'ovr'. Got 'ovo' instead."
             )
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether rows are sparse: words of texts, values of categories."""
+        return hasattr(self.matrix, "tocsr")
+
     def __call__(self, seed: int) -> SklearnLearner:
         """An untrained copy whose random states all follow from ``seed``."""
         model = clone(self.estimator)

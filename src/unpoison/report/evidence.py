@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from unpoison.report.text import percent, printable
 
 _EXPLANATIONS = {
-    "separation": "The share of the variance within the class that splitting it in two explains.",
     "sharpness": "How clearly the group stands apart from its class: 0 is a mere cut, 1 two points.",
     "known": "How much of it models that trained on half of the data know by its label.",
     "agreement": "How often models that did not train on the group agree with its label.",
