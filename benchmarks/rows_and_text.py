@@ -5,9 +5,10 @@
 Rows: scikit-learn's breast cancer and wine data; in 15% of the first class three columns are set to a fixed
 value past their maximum and the label is changed. Text: the SMS Spam Collection (columns Label and SMS), if a
 path is given; 30% of the spam gets a rare word at its end and the label ham. A quarter of the data is held
-out: only attacks that take hold (the trigger turns more than half of the test samples) are scored. Of text
-also what the trigger still turns after the cleaning (``turned``), and after removing exactly what was planted
-(``perfect``). Everything goes through the defaults of ``unpoison clean``. The last line is JSON.
+out: only attacks that take hold (the trigger turns more than half of the test samples) are scored.
+``missed`` counts the sets of which hardly anything is found. Of text also what the trigger still turns after
+the cleaning (``turned``), and after removing exactly what was planted (``perfect``). Everything goes through
+the defaults of ``unpoison clean``. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def summarize(masks: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[st
     result = {"sets": len(masks), "lost": round(lost / clean_total, 4)}
     if planted:
         auc = [roc_auc_score(truth, suspicion) for truth, _, suspicion in masks]
-        result |= {"found": round(found / planted, 4), "auc": round(float(np.mean(auc)), 4)}
+        missed = sum(int(keep[truth].mean() > 0.9) for truth, keep, _ in masks)
+        result |= {"found": round(found / planted, 4), "missed": missed, "auc": round(float(np.mean(auc)), 4)}
     return result
 
 

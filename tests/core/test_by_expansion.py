@@ -140,6 +140,19 @@ def test_a_group_that_is_not_striking_is_judged_if_halves_do_not_know_it(
     assert len(result.groups) == bool(removed_samples)
 
 
+@pytest.mark.parametrize(("second", "judged"), [(15, 2), (25, 0)])
+def test_unknown_groups_that_are_more_than_a_third_of_a_class_must_be_striking(
+    second: int, judged: int
+) -> None:
+    """Then models on halves do not know the class, and that they do not know its groups says nothing."""
+    others = np.arange(230, 230 + second)
+    both = np.arange(200, 230 + second)
+    world = World(needed=25, planted=both, second=others, distance=20.0)
+    result = world.clean(replace(SETTINGS, striking=0.95, above_usual=0.9))
+    assert len(result.groups) == judged
+    assert result.n_removed == (len(both) if judged else 0)
+
+
 def test_a_group_of_a_class_that_outsiders_confuse_anyhow_is_kept() -> None:
     """They give the group its label as often as the rest of its class: in six of ten cases."""
     confused = np.arange(150, 300)[np.arange(150) % 5 < 2]

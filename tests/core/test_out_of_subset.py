@@ -428,9 +428,9 @@ class HidingLearner(GroupLearner):
 
 @dataclass(frozen=True)
 class HidingWorld(World):
-    """6 more planted samples of class 1, which models recognise by each other."""
+    """12 more planted samples of class 1, which models recognise by each other."""
 
-    hiding: Any = field(default_factory=lambda: np.arange(30, 36))
+    hiding: Any = field(default_factory=lambda: np.arange(30, 42))
 
     def __call__(self, seed: int) -> HidingLearner:
         return HidingLearner(self, seed)
@@ -439,17 +439,18 @@ class HidingWorld(World):
 def test_what_hides_in_the_bulk_comes_out_as_its_kind_goes() -> None:
     """Judges on halves of the bulk know half of the hiding ones; without those they know fewer, and so on."""
     result = HidingWorld().clean()
-    assert np.flatnonzero(~result.keep).tolist() == [*range(30, 36), *range(50, 60)]
+    assert np.flatnonzero(~result.keep).tolist() == [*range(30, 42), *range(50, 60)]
     assert result.groups[0].size <= 10
-    assert (result.predicted[30:36] == 0).all(), "the last judges know none of them"
+    assert (result.predicted[30:42] == 0).all(), "the last judges know none of them"
     without = HidingWorld().clean(replace(SETTINGS, growth=0))
     assert np.flatnonzero(~without.keep).tolist() == list(range(50, 60))
 
 
-def test_growth_waits_for_a_fifth() -> None:
-    """One sample more than ten is what judges usually get wrong."""
-    result = HidingWorld(hiding=np.array([30])).clean()
-    assert np.flatnonzero(~result.keep).tolist() == list(range(50, 60))
+@pytest.mark.parametrize(("hiding", "grows"), [(6, False), (12, True)])
+def test_growth_waits_for_more_than_the_usual_errors(hiding: int, grows: bool) -> None:
+    result = HidingWorld(hiding=np.arange(30, 30 + hiding)).clean()
+    assert np.isin(np.arange(30, 30 + hiding), np.flatnonzero(~result.keep)).all() == grows
+    assert (~result.keep)[50:60].all()
 
 
 # --- real models ----------------------------------------------------------------------------------------

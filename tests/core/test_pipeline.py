@@ -37,6 +37,12 @@ EVERY_POINT = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _small_groups_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These few samples would be too few, and rounds of growth are to be interrupted as well."""
+    monkeypatch.setattr("unpoison.core.out_of_subset.FEW", 1)
+
+
 def run(method: str, *, seed: int = 0, **more: Any) -> Sanitization:
     rows, labels = two_blobs()
     return sanitize(labels, CentroidFactory(rows, labels), METHODS[method][0], seed=seed, **more)

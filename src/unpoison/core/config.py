@@ -119,7 +119,7 @@ class OutOfSubsetSettings(_MethodSettings):
     """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
     belonging: float = 0.4
     """Least share of the judges' other calls that must be as sure as for true members of the called class."""
-    growth: int = 10
+    growth: int = 15
     """Most rounds in which a removed group draws along what new judges, without it, place where it is."""
     epochs: int = 40
     """Epochs of each model, for learners that train by epochs."""

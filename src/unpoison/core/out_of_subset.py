@@ -28,9 +28,11 @@ SMALLEST_GROUP = 3
 DRAWN_ALONG = 0.75
 """A removed group draws a sample along if that share of the judges who did not train on it place it where
 they place the group."""
-MORE_OF_A_KIND = 0.2
-"""Growth begins if it adds that part of what was removed. Less is what judges usually get wrong."""
-STILL_GROWING = 0.05
+MORE_OF_A_KIND = 0.1
+"""Growth begins if it adds that part of what was removed, and ``FEW`` at least."""
+FEW = 5
+"""Fewer are what judges usually get wrong."""
+STILL_GROWING = 0.02
 """Growth ends once a round adds less than that part."""
 
 
@@ -100,8 +102,8 @@ def clean_out_of_subset(
     )
     for number in range(2, settings.growth + 2):
         drawn = _drawn_along(groups, keep, judges, labels)
-        least = MORE_OF_A_KIND if number == 2 else STILL_GROWING
-        if np.count_nonzero(drawn) < max(1, least * np.count_nonzero(~keep)):
+        few, part = (FEW, MORE_OF_A_KIND) if number == 2 else (1, STILL_GROWING)
+        if np.count_nonzero(drawn) < max(few, part * np.count_nonzero(~keep)):
             break
         keep &= drawn == 0
         component = np.where(drawn > 0, -drawn, component)

@@ -20,7 +20,7 @@ AUTHORS = IsplSettings(
     class_floor_of="current", sampling="binomial", first_training="half-then-all", keep_rule="two-votes"
 )
 NETWORKS_OUT_OF_SUBSET = OutOfSubsetSettings(
-    models=12, alpha_low=0.15, alpha_high=0.5, judges=4, epochs=10, min_steps=300
+    models=12, alpha_low=0.15, alpha_high=0.5, judges=4, growth=0, epochs=10, min_steps=300
 )
 
 
