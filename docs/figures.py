@@ -19,7 +19,6 @@ from unpoison.core.config import OutOfSubsetSettings
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import auto_out_of_subset
 from unpoison.core.result import Sanitization
-from unpoison.core.standing_apart import sharpness
 from unpoison.core.tasks import FitTask, Task, run_serially
 from unpoison.evaluation.demo import DIGITS_ATTACK, split_digits
 from unpoison.learners.choose import LearnerChoice, choose
@@ -96,8 +95,7 @@ def _draw_positions(axes: Any, moved: FloatArray, split: Split, planted: Any) ->
     axes.axvline(cut, color="black", linestyle="--", linewidth=1)
     axes.set(xlabel="movement with the group", ylabel="samples")
     axes.legend(["the cut", "clean", "planted"], frameon=False)
-    sharp = sharpness(split.separation, float(split.group.mean()))
-    axes.set_title(f"sharpness {sharp:.0%}", fontsize=10)
+    axes.set_title(f"separation {split.separation:.0%}", fontsize=10)
 
 
 def draw_verdict(run: Run, target: Path) -> None:

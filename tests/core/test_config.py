@@ -48,6 +48,7 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "min_steps": AT_LEAST_ZERO,
         "alpha_low": OPEN,
         "alpha_high": OPEN,
+        "separation": CLOSED,
         "sharpness": CLOSED,
         "agreement": CLOSED,
         "belonging": CLOSED,

@@ -333,17 +333,31 @@ def test_a_sample_that_every_judge_trained_on_is_not_suspicious() -> None:
     assert _outside_opinion(judges, np.array([0, 1]), Seeds(0))[0].tolist() == [0.0, 0.0]
 
 
-def test_groups_below_the_least_sharpness_stay_with_the_bulk() -> None:
+def test_groups_below_both_limits_stay_with_the_bulk() -> None:
     rng = np.random.default_rng(0)
     caught = rng.random(30) < 0.4
     losses = rng.exponential(0.1, size=(30, 40)).astype(np.float32)
     losses[:, :6] += np.where(caught, 0.0, 4.0)[:, None].astype(np.float32)
     labels = np.repeat([0, 1], 20)
     seen = np.zeros(losses.shape, bool)
-    found = GroupTask(losses, seen, labels, 0.8)()
+    found = GroupTask(losses, seen, labels, 0.8, 1.0)()
     assert found["component"].tolist() == [1] * 6 + [0] * 34
     assert found["sharpness"].shape == (1,)
-    assert (GroupTask(losses, seen, labels, 1.0)()["component"] == 0).all()
+    assert found["component"].tolist() == GroupTask(losses, seen, labels, 1.0, 0.8)()["component"].tolist()
+    assert (GroupTask(losses, seen, labels, 1.0, 1.0)()["component"] == 0).all()
+
+
+def test_a_small_group_may_explain_less_of_the_variance() -> None:
+    """Ten of a thousand, and the rest spread as wide as a normal distribution along the same movement."""
+    rng = np.random.default_rng(0)
+    caught = np.where(rng.random(40) < 0.5, -1.0, 1.0)
+    position = np.concatenate([rng.normal(14.0, 0.3, size=10), rng.normal(size=990)])
+    losses = (6.0 + 0.3 * caught[:, None] * position).astype(np.float32)
+    seen, labels = np.zeros(losses.shape, bool), np.zeros(1000, int)
+    assert (GroupTask(losses, seen, labels, 0.8, 1.0)()["component"] == 0).all()
+    found = GroupTask(losses, seen, labels, 0.8, 0.6)()
+    assert np.flatnonzero(found["component"] == 1).tolist() == list(range(10))
+    assert 0.6 < found["sharpness"][0] < 0.7
 
 
 @pytest.mark.parametrize(
@@ -364,7 +378,7 @@ def test_a_group_has_three_members_or_more_and_at_most_a_third_of_its_class(
     rng = np.random.default_rng(0)
     losses = rng.exponential(0.01, size=(30, of)).astype(np.float32)
     losses[:, :size] += np.where(rng.random(30) < 0.4, 0.0, 4.0)[:, None].astype(np.float32)
-    component = GroupTask(losses, np.zeros(losses.shape, bool), np.zeros(of, int), 0.8)()["component"]
+    component = GroupTask(losses, np.zeros(losses.shape, bool), np.zeros(of, int), 0.8, 0.9)()["component"]
     assert component.tolist() == [int(found)] * size + [0] * (of - size)
 
 
@@ -373,7 +387,7 @@ def test_groups_of_several_classes_are_numbered_apart() -> None:
     losses = rng.exponential(0.1, size=(30, 40)).astype(np.float32)
     for first in (0, 20):
         losses[:, first : first + 5] += np.where(rng.random(30) < 0.4, 0.0, 4.0)[:, None].astype(np.float32)
-    found = GroupTask(losses, np.zeros(losses.shape, bool), np.repeat([0, 1], 20), 0.8)()
+    found = GroupTask(losses, np.zeros(losses.shape, bool), np.repeat([0, 1], 20), 0.8, 0.9)()
     assert found["component"].tolist() == [1] * 5 + [0] * 15 + [2] * 5 + [0] * 15
 
 

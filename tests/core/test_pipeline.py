@@ -24,7 +24,7 @@ from unpoison.seeds import Seeds
 from .fakes import CentroidFactory, CountingRunner, ScriptedLearner, StoppedError, same_bits, two_blobs
 
 ISPL = IsplSettings(rounds=2, restarts=2, self_training_updates=2)
-OUT_OF_SUBSET = OutOfSubsetSettings(models=4, judges=4, alpha_low=0.2, alpha_high=0.4, sharpness=0.3)
+OUT_OF_SUBSET = OutOfSubsetSettings(models=4, judges=4, alpha_low=0.2, alpha_high=0.4, separation=0.3)
 CHEAPER = replace(ISPL, weak_start="component", voters="outsiders")
 METHODS: dict[str, tuple[Settings, int]] = {
     "ispl": (ISPL, 9), "ispl-cheaper": (CHEAPER, 5), "out-of-subset": (OUT_OF_SUBSET, 13),

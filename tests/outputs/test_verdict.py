@@ -14,6 +14,9 @@ from .builders import NASTY, make_dataset, make_result
 BY = "by models that did not train on them"
 
 
+TWO_OF_A_LABEL = f"5 are labelled 'cat' and called 'dog' and 5 are labelled 'cat' and called 'bird' {BY}."
+
+
 def with_groups(*groups: tuple[int, int, int], removed: int, shared: dict[int, str] | None = None) -> str:
     """Groups of (label, called, size), and as many other removed samples as there are besides."""
     dataset = make_dataset(3000)
@@ -54,7 +57,9 @@ def test_one_group() -> None:
     [
         ([(0, 1, 41), (1, 2, 4)], 45, f"most are labelled 'cat' and called 'dog' {BY}."),
         ([(0, 1, 40)], 45, f"most are labelled 'cat' and called 'dog' {BY}."),
-        ([(0, 1, 10)], 45, f"10 are labelled 'cat' and called 'dog' {BY}."),
+        # 5 of the 35 others are labelled like the group: they went with it
+        ([(0, 1, 10)], 45, f"15 are labelled 'cat' and mostly called 'dog' {BY}."),
+        ([(0, 1, 5), (0, 2, 5)], 10, TWO_OF_A_LABEL),
         ([(0, 0, 45)], 45, "all are labelled 'cat'."),
         (
             [(0, 1, 20), (1, 2, 25)],
@@ -102,8 +107,8 @@ def test_what_is_shared_is_said() -> None:
         f"most are labelled 'cat' and called 'dog' {BY}, and share a pattern in the upper left corner."
     )
     assert with_groups((0, 1, 15), (1, 2, 2), removed=20, shared=pattern).endswith(
-        f"15 are labelled 'cat' and called 'dog' and 2 are labelled 'dog' and called 'bird' {BY}; "
-        "the other 3 vary; those labelled 'cat' share a pattern in the upper left corner."
+        f"15 are labelled 'cat' and called 'dog' and 3 are labelled 'dog' and mostly called 'bird' {BY}; "
+        "the other 2 vary; those labelled 'cat' share a pattern in the upper left corner."
     )
     assert "share" not in with_groups((0, 1, 6), removed=6, shared={2: "share a pattern in the middle"})
 

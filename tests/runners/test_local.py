@@ -23,7 +23,7 @@ from unpoison.runners.local import LocalRunner
 
 METHODS: dict[str, Settings] = {
     "ispl": IsplSettings(rounds=2, restarts=2, weak_epochs=5, self_training_updates=2),
-    "out-of-subset": OutOfSubsetSettings(models=6, judges=2, alpha_low=0.1, alpha_high=0.3, sharpness=0.3),
+    "out-of-subset": OutOfSubsetSettings(models=6, judges=2, alpha_low=0.1, alpha_high=0.3, separation=0.3),
 }
 
 

@@ -113,8 +113,10 @@ class OutOfSubsetSettings(_MethodSettings):
     """The largest alpha; the models' shares are spaced evenly on a logarithmic scale."""
     judges: int = 8
     """Models that train on half of what is in no candidate group, and judge the groups (2.3)."""
-    sharpness: float = 0.65
-    """Least sharpness of a split to count as two kinds of data: 0 is a mere cut, 1 two points."""
+    separation: float = 0.8
+    """Least between-group share of variance for a split to count as two kinds of data."""
+    sharpness: float = 0.72
+    """Or least sharpness: 0 is a mere cut, 1 two points. Small groups explain little of the variance."""
     agreement: float = 0.25
     """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
     belonging: float = 0.4
@@ -131,7 +133,7 @@ class OutOfSubsetSettings(_MethodSettings):
         check_counts(self, "epochs", least=1)
         check_counts(self, "min_steps", "growth", least=0)
         check_shares(self, "alpha_low", "alpha_high", low_open=True, high_open=True)
-        check_shares(self, "sharpness", "agreement", "belonging")
+        check_shares(self, "separation", "sharpness", "agreement", "belonging")
         if self.alpha_low > self.alpha_high:
             raise InputError(
                 f"The 'alpha_low' parameter of OutOfSubsetSettings must be at most alpha_high "

@@ -43,6 +43,7 @@ class GroupTask:
     losses: NDArray[np.float32]
     seen: NDArray[np.bool_]
     labels: LabelArray
+    least_separation: float
     least_sharpness: float
 
     def __call__(self) -> Arrays:
@@ -56,7 +57,7 @@ class GroupTask:
             if not SMALLEST_GROUP <= size <= LARGEST_SHARE * len(members):
                 continue
             sharp = sharpness(split.separation, size / len(members))
-            if sharp >= self.least_sharpness:
+            if split.separation >= self.least_separation or sharp >= self.least_sharpness:
                 found.append(sharp)
                 component[members[split.group]] = len(found)
                 component[members[split.halo]] = -len(found)
@@ -90,7 +91,7 @@ def clean_out_of_subset(
     subsets = _random_subsets(labels, settings, seeds)
     models = _fit_all("subset", subsets, labels, factory, settings, seeds, workshop)
     workshop.begin("groups", 1)
-    task = GroupTask(models.losses, models.seen, labels, settings.sharpness)
+    task = GroupTask(models.losses, models.seen, labels, settings.separation, settings.sharpness)
     grouping = workshop.run({"groups": task})["groups"]
     component = grouping["component"].astype(np.int64)
 

@@ -48,12 +48,16 @@ def caution(result: Sanitization) -> str | None:
 def removed_pairs(dataset: Dataset, result: Sanitization) -> list[tuple[Pair, int]]:
     """How many removed samples carry which label and are called what, largest first.
 
-    Groups speak for their members; without removed groups, every sample speaks for itself.
+    Groups speak for their members, and the only one of a label for all that went with it; without removed
+    groups, every sample speaks for itself.
     """
     pairs: Counter[Pair] = Counter()
-    for group in result.groups:
-        if group.removed:
-            pairs[(group.label, group.called)] += group.size
+    went = [group for group in result.groups if group.removed]
+    n_groups = Counter(group.label for group in went)
+    for group in went:
+        n_removed = int((~result.keep & (dataset.labels == group.label)).sum())
+        alone = n_groups[group.label] == 1
+        pairs[(group.label, group.called)] += max(group.size, n_removed) if alone else group.size
     if not pairs:
         removed = np.flatnonzero(~result.keep)
         pairs.update((int(dataset.labels[i]), int(result.predicted[i])) for i in removed)

@@ -89,12 +89,18 @@ def _traits(dataset: Dataset, result: Sanitization, group: Suspects) -> tuple[Tr
         return ()
     of_label = np.flatnonzero(result.keep & (dataset.labels == group.label))
     of_called = np.flatnonzero(result.keep & np.isin(dataset.labels, result.predicted[group.members]))
-    members = _by_suspicion(result, group.members)[:MAX_LOOKED_AT]
-    looked_at = [[preview(dataset, int(index)) for index in members]]
-    for kept in (of_label, of_called):
-        step = max(1, len(kept) // MAX_LOOKED_AT)
-        looked_at.append([preview(dataset, int(index)) for index in kept[::step][:MAX_LOOKED_AT]])
+    looked_at = [
+        [preview(dataset, int(index)) for index in _evenly(indices)]
+        for indices in (_by_suspicion(result, group.members), of_label, of_called)
+    ]
     return tuple(common_traits(*looked_at))
+
+
+def _evenly(indices: IndexArray) -> IndexArray:
+    """As many as are looked at, from the first to the last."""
+    if len(indices) <= MAX_LOOKED_AT:
+        return indices
+    return indices[np.linspace(0, len(indices) - 1, MAX_LOOKED_AT, dtype=np.int64)]
 
 
 def _named(trait: Trait) -> str:
