@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,10 +89,15 @@ def table_form(dataset: Dataset, options: LoadOptions) -> Form:
 
 
 @dataclass(frozen=True)
-class _TableForm:
+class _TableForm(ABC):
     dataset: Dataset
     options: LoadOptions
     cells: Cells
+
+    @property
+    @abstractmethod
+    def train_name(self) -> str:
+        """``train`` with the ending of the file that it came from."""
 
     @property
     def kind(self) -> Kind:
@@ -123,6 +129,31 @@ class _TableForm:
         )
         return tuple(part for option, value in given if value is not None for part in (option, value))
 
+    def write_train(self, directory: Path, rows: IndexArray, poisoned: Samples) -> Written:
+        """Write the chosen rows with their new cells."""
+        edits = self.cells.edits(rows, poisoned.features, self._names(poisoned.labels))
+        self._write(directory / self.train_name, rows, edits)
+        return self._written(rows)
+
+    def write_test(
+        self, directory: Path, test: HeldOut, triggered: NDArray[Any], goal: LabelArray
+    ) -> tuple[str, ...]:
+        """Write ``test``, and ``test_triggered`` with the wanted class in the column ``goal``, if any is."""
+        rows, suffix = _rows_of(test), Path(self.train_name).suffix
+        self._write(directory / f"{TEST}{suffix}", rows, {})
+        if not (goal >= 0).any():
+            return (f"{TEST}{suffix}",)
+        edits = self.cells.edits(rows, triggered, None)
+        wanted = _goals(goal, self.dataset.class_names)
+        self._write(directory / f"{TRIGGERED}{suffix}", rows, edits, goal=wanted)
+        return f"{TEST}{suffix}", f"{TRIGGERED}{suffix}"
+
+    @abstractmethod
+    def _write(
+        self, path: Path, rows: IndexArray, edits: Edits, *, goal: Sequence[str | None] | None = None
+    ) -> None:
+        """Write rows of the table, some cells changed, with what is wanted of each in one more column."""
+
     def _written(self, rows: IndexArray) -> Written:
         """Rows without ids of their own are numbered anew by whoever reads the file."""
         named = self.options.id_column is not None
@@ -150,50 +181,25 @@ class RecordsForm(_TableForm):
         """``train.csv`` or ``train.tsv``."""
         return f"train.{self.origin.form}"
 
-    def write_train(self, directory: Path, rows: IndexArray, poisoned: Samples) -> Written:
-        """Write the chosen records; those with a new cell are written in the style of the old."""
-        edits = self.cells.edits(rows, poisoned.features, self._names(poisoned.labels))
-        self._write(directory / self.train_name, rows, edits)
-        return self._written(rows)
-
-    def write_test(
-        self, directory: Path, test: HeldOut, triggered: NDArray[Any], goal: LabelArray
-    ) -> tuple[str, ...]:
-        """Write ``test.csv``, and ``test_triggered.csv`` with the wanted class in the column ``goal``."""
-        rows = _rows_of(test)
-        name = f"{TEST}.{self.origin.form}"
-        self._write(directory / name, rows, {})
-        if not (goal >= 0).any():
-            return (name,)
-        wanted = dict(zip(rows.tolist(), _goals(goal, self.dataset.class_names), strict=True))
-        triggered_name = f"{TRIGGERED}.{self.origin.form}"
-        edits = self.cells.edits(rows, triggered, None)
-        self._write(directory / triggered_name, rows, edits, extra=(self._goal_column(), wanted))
-        return name, triggered_name
-
     def _write(
-        self,
-        path: Path,
-        rows: IndexArray,
-        edits: Edits,
-        *,
-        extra: tuple[str, Mapping[int, str | None]] | None = None,
+        self, path: Path, rows: IndexArray, edits: Edits, *, goal: Sequence[str | None] | None = None
     ) -> None:
+        """Records with a new cell are written in the style of the old."""
         records = self.origin.records
         header = records.header.raw
-        if extra is not None:
-            header = self._text(records.header, (*records.header.cells, extra[0]))
+        if goal is not None:
+            header = self._text(records.header, (*records.header.cells, self._goal_column()))
         parts = [header]
         position = {name: i for i, name in enumerate(records.header.cells)}
         whole = {column: self.cells.is_whole(column) for column in edits if column in self.cells.columns}
-        for row in rows.tolist():
+        for place, row in enumerate(rows.tolist()):
             record = records.rows[row]
             cells = list(record.cells)
             for column, changed in edits.items():
                 if row in changed:
                     cells[position[column]] = _cell(changed[row], whole=whole.get(column, False))
-            if extra is not None:
-                cells.append(extra[1][row] or "")
+            if goal is not None:
+                cells.append(goal[place] or "")
             parts.append(record.raw if tuple(cells) == record.cells else self._text(record, cells))
         parts[:-1] = map(_ended, parts[:-1])
         with writing(path.parent):
@@ -220,31 +226,16 @@ class ParquetForm(_TableForm):
     """Parquet, with the schema of the file."""
 
     origin: ParquetOrigin
-    train_name: str = "train.parquet"
 
-    def write_train(self, directory: Path, rows: IndexArray, poisoned: Samples) -> Written:
-        """Write the chosen rows with their new cells."""
-        edits = self.cells.edits(rows, poisoned.features, self._names(poisoned.labels))
-        self._write(directory / self.train_name, rows, edits)
-        return self._written(rows)
-
-    def write_test(
-        self, directory: Path, test: HeldOut, triggered: NDArray[Any], goal: LabelArray
-    ) -> tuple[str, ...]:
-        """Write ``test.parquet`` and ``test_triggered.parquet``; the column ``goal`` is null for the rest."""
-        rows = _rows_of(test)
-        name = f"{TEST}.parquet"
-        self._write(directory / name, rows, {})
-        if not (goal >= 0).any():
-            return (name,)
-        edits = self.cells.edits(rows, triggered, None)
-        wanted = _goals(goal, self.dataset.class_names)
-        self._write(directory / f"{TRIGGERED}.parquet", rows, edits, goal=wanted)
-        return name, f"{TRIGGERED}.parquet"
+    @property
+    def train_name(self) -> str:
+        """``train.parquet``."""
+        return "train.parquet"
 
     def _write(
         self, path: Path, rows: IndexArray, edits: Edits, *, goal: Sequence[str | None] | None = None
     ) -> None:
+        """The column ``goal`` is null where nothing is wanted."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
