@@ -117,7 +117,7 @@ class Sleep:
     number: int
 
     def __call__(self):
-        print(os.getpid(), flush=True)
+        os.write(1, b"%d\\n" % os.getpid())  # in one piece: two workers share the pipe
         time.sleep(120)
 
 list(LocalRunner(2)({str(n): Sleep(n) for n in range(2)}))
@@ -134,19 +134,18 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc which processes run")
 def test_workers_end_when_their_owner_is_killed() -> None:
-    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
-    assert owner.stdout is not None
-    workers = {int(owner.stdout.readline()) for _ in range(2)}
-    assert len(workers) == 2
-    assert all(is_running(pid) for pid in workers)
-    owner.kill()
-    owner.wait()
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        try:
+            workers = {int(owner.stdout.readline()) for _ in range(2)}
+            assert len(workers) == 2
+            assert all(is_running(pid) for pid in workers)
+        finally:
+            owner.kill()
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and any(is_running(pid) for pid in workers):
         time.sleep(0.1)
-    left = [pid for pid in workers if is_running(pid)]
-    owner.stdout.close()
-    assert not left, "workers went on without their owner"
+    assert not [pid for pid in workers if is_running(pid)], "workers went on without their owner"
 
 
 def test_closing_ends_the_workers_and_new_ones_start() -> None:
