@@ -77,6 +77,11 @@ def test_a_pipe_is_refused_without_hanging(tmp_path):
         read_regular(tmp_path / "pipe.csv", "pipe.csv", limit=10)
 
 
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="here is not a regular file"), open_regular(tmp_path, "here"):
+        raise AssertionError
+
+
 def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "link").symlink_to("secret")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,37 @@ def test_auto_knows_networks_from_plain_classifiers(method: str) -> None:
     assert Incompatibility(method).settings(LABELS, plain) == for_plain
     assert Incompatibility(method).settings(LABELS, FACTORY) == for_networks
     assert Incompatibility(method, networks=False).settings(LABELS, FACTORY) == for_plain
+
+
+@dataclass(frozen=True)
+class AugmentingFactory(CentroidFactory):
+    """As factories of networks are: what it trains on can be left as it is."""
+
+    plain: bool = False
+
+    def without_augmentation(self) -> AugmentingFactory:
+        return replace(self, plain=True)
+
+    def __call__(self, seed: int) -> Any:
+        MADE.append(self.plain)
+        return super().__call__(seed)
+
+
+MADE: list[bool] = []
+
+
+@pytest.mark.parametrize("method", ["out-of-subset", "ispl"])
+def test_networks_are_augmented_as_they_were_meant_to_be(method: str) -> None:
+    MADE.clear()
+    Incompatibility(method, changes=FEW[method]).judge(LABELS, AugmentingFactory(ROWS, LABELS), seed=0)
+    assert set(MADE) == {False}
+
+
+def test_expansion_looks_at_samples_as_they_are() -> None:
+    MADE.clear()
+    with pytest.raises(InputError, match="embed"):
+        Incompatibility("expansion").judge(LABELS, AugmentingFactory(ROWS, LABELS), seed=0)
+    assert MADE == [True]
 
 
 def test_auto_knows_texts() -> None:

@@ -90,9 +90,10 @@ def open_regular(path: Path, name: str) -> Iterator[BufferedReader]:
         handle = os.open(path, flags)
     except OSError as error:
         raise InputError(f"{name} cannot be opened ({describe(error)})") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise InputError(f"{name} is not a regular file; unpoison reads only regular files")
     with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise InputError(f"{name} is not a regular file; unpoison reads only regular files")
         yield stream
 
 

@@ -61,6 +61,8 @@ class Incompatibility:
         listener: Listener = ignore,
     ) -> Decision:
         """As ``unpoison clean`` decides."""
-        settings = self.settings(labels, factory)
-        found = sanitize(labels, factory, settings, seed=seed, runner=runner, listener=listener)
+        from unpoison.learners.choose import suited_to
+
+        settings, suited = self.settings(labels, factory), suited_to(factory, self.method)
+        found = sanitize(labels, suited, settings, seed=seed, runner=runner, listener=listener)
         return Decision(found.keep, found.suspicion, found.cost, found.components)

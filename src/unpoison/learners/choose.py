@@ -63,15 +63,10 @@ class Chosen:
         return isinstance(self.factory, SklearnFactory) and self.factory.is_wide
 
     def suited_to(self, method: str) -> Chosen:
-        """As the method was made for: ``expansion`` looks at networks that see images as they are.
-
-        Images that are shifted and mirrored hide a small trigger, and teach models on halves too little in
-        the few passes that they get.
-        """
-        if method != "expansion" or self.training is None:
+        """As the method was made for (:func:`suited_to`)."""
+        factory = suited_to(self.factory, method)
+        if factory is self.factory or self.training is None:
             return self
-        network: Any = self.factory
-        factory = replace(network, options=replace(network.options, augmentation="none"))
         return replace(self, factory=factory, training={**self.training, "augmentation": "none"})
 
     def suitable_workers(self) -> int:
@@ -88,6 +83,16 @@ class Chosen:
         matrix: Any = self.factory.matrix  # type: ignore[union-attr]
         n_values = matrix.nnz if hasattr(matrix, "nnz") else matrix.size
         return 1 if n_values < 1_000_000 else min(cores, 8)
+
+
+def suited_to(factory: Any, method: str) -> Any:
+    """As the method was made for: ``expansion`` looks at networks that see images as they are.
+
+    Images that are shifted and mirrored hide a small trigger, and teach models on halves too little in the
+    few passes that they get.
+    """
+    is_network = hasattr(factory, "without_augmentation")
+    return factory.without_augmentation() if is_network and method == "expansion" else factory
 
 
 def choose(choice: LearnerChoice, features: Any, labels: LabelArray, *, n_classes: int) -> Chosen:

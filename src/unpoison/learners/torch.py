@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from typing import Any
 
@@ -55,6 +55,12 @@ class TorchFactory:
     def __call__(self, seed: int) -> TorchLearner:
         """An untrained network whose every random choice follows from ``seed``."""
         return TorchLearner(self, self._resident(), seed=seed)
+
+    def without_augmentation(self) -> TorchFactory:
+        """The same networks, trained on samples as they are."""
+        if self.options.augmentation == "none":
+            return self
+        return replace(self, options=replace(self.options, augmentation="none"))
 
     def check(self) -> None:
         """Refuse a builder that does not make a network for this data, before any work is done."""
