@@ -96,7 +96,8 @@ def clean_out_of_subset(
     component = grouping["component"].astype(np.int64)
 
     workshop.begin("judges", settings.judges)
-    judges = _judges("judge", component, labels, factory, settings, seeds, workshop)
+    halves = _judge_subsets(labels, component, settings, seeds)
+    judges = _fit_all("judge", halves, labels, factory, settings, seeds, workshop)
     suspicion, predicted = _outside_opinion(judges, labels, seeds)
     groups, keep = _judge_groups(
         component, grouping["sharpness"].astype(np.float64), judges, predicted, labels, settings
@@ -110,7 +111,8 @@ def clean_out_of_subset(
         component = np.where(drawn > 0, -drawn, component)
         workshop.begin(f"judges, round {number}", settings.judges)
         within, kind = seeds.within("growth", number), f"judge-{number}"
-        judges = _judges(kind, component, labels, factory, settings, within, workshop)
+        halves = _judge_subsets(labels, component, settings, within)
+        judges = _fit_all(kind, halves, labels, factory, settings, within, workshop)
         suspicion, predicted = _outside_opinion(judges, labels, within)
     return Sanitization(
         keep=keep,
@@ -136,20 +138,6 @@ def _random_subsets(labels: LabelArray, settings: OutOfSubsetSettings, seeds: Se
         sample_per_class(everyone, labels, alpha=float(alpha), rng=seeds.stream("subset", m))
         for m, alpha in enumerate(shares)
     ]
-
-
-def _judges(
-    kind: str,
-    component: IndexArray,
-    labels: LabelArray,
-    factory: LearnerFactory,
-    settings: OutOfSubsetSettings,
-    seeds: Seeds,
-    workshop: Workshop,
-) -> Opinions:
-    """Models that trained on no candidate group, nor on anything that may belong to one."""
-    halves = _judge_subsets(labels, component, settings, seeds)
-    return _fit_all(kind, halves, labels, factory, settings, seeds, workshop)
 
 
 def _judge_subsets(
