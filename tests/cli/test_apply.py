@@ -196,7 +196,7 @@ def test_ids_that_are_unknown_or_decided_both_ways(out: Path, tmp_path: Path) ->
 
 def test_a_file_that_is_not_there_or_no_file(out: Path, tmp_path: Path) -> None:
     refused(out, tmp_path / "absent.json", "cannot be opened")
-    refused(out, tmp_path, "give the overrides.json that the report saved")
+    refused(out, tmp_path, "is a folder; give a file")
     done = call("apply", out / ("long" * 2000), "--overrides", tmp_path / "absent.json")
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
 

@@ -78,7 +78,7 @@ def test_a_pipe_is_refused_without_hanging(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(InputError, match="here is not a regular file"), open_regular(tmp_path, "here"):
+    with pytest.raises(InputError, match="here is a folder; give a file"), open_regular(tmp_path, "here"):
         raise AssertionError
 
 

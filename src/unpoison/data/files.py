@@ -90,8 +90,11 @@ def open_regular(path: Path, name: str) -> Iterator[BufferedReader]:
         handle = os.open(path, flags)
     except OSError as error:
         raise InputError(f"{name} cannot be opened ({describe(error)})") from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
         os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{name} is a folder; give a file")
         raise InputError(f"{name} is not a regular file; unpoison reads only regular files")
     with os.fdopen(handle, "rb") as stream:
         yield stream
