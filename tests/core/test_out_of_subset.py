@@ -393,6 +393,8 @@ def test_groups_of_several_classes_are_numbered_apart() -> None:
 
 # --- growth ---------------------------------------------------------------------------------------------
 
+TAKEN = Group(label=1, size=1, removed=True, called=0)
+
 
 @pytest.mark.parametrize(
     ("calls", "drawn"),
@@ -405,26 +407,34 @@ def test_groups_of_several_classes_are_numbered_apart() -> None:
     ],
 )
 def test_a_group_draws_along_what_most_judges_place_where_it_is(calls: list[int], drawn: bool) -> None:
-    labels, keep = np.array([1, 1]), np.array([True, False])
-    judges = opinions(np.array([calls, [0] * 4]).T)
-    group = Group(label=1, size=1, removed=True, called=0)
-    assert _drawn_along((group,), keep, judges, labels).tolist() == [int(drawn), 0]
+    labels, keep = np.ones(6, dtype=int), np.array([True, False, True, True, True, True])
+    judges = opinions(np.array([calls, [0] * 4, *[[1] * 4] * 4]).T)
+    assert _drawn_along((TAKEN,), keep, judges, labels).tolist() == [int(drawn), 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("n_bulk", "drawn"), [(4, [1, 0]), (3, [0, 0])])
+def test_no_more_than_a_third_of_a_class_goes(n_bulk: int, drawn: list[int]) -> None:
+    """One is gone, another would go with it: two of six, or of five."""
+    labels = np.array([1, 1] + [1] * n_bulk + [0] * 10)
+    judges = opinions([[0, 0] + [1] * n_bulk + [0] * 10] * 4)
+    found = _drawn_along((TAKEN,), np.arange(len(labels)) != 1, judges, labels)
+    assert found.tolist() == drawn + [0] * (n_bulk + 10)
 
 
 def test_only_judges_that_did_not_train_on_a_sample_draw_it_along() -> None:
-    judges = opinions([[0], [0], [1]], seen=[[False], [False], [True]])
-    group = Group(label=1, size=1, removed=True, called=0)
-    assert _drawn_along((group,), np.array([True]), judges, np.array([1])).tolist() == [1]
-    unasked = opinions([[0], [0]], seen=[[True], [True]])
-    assert _drawn_along((group,), np.array([True]), unasked, np.array([1])).tolist() == [0]
+    labels, everyone = np.array([1, 1, 1]), np.array([True] * 3)
+    judges = opinions([[0, 1, 1], [0, 1, 1], [1, 1, 1]], seen=[[False] * 3, [False] * 3, [True] * 3])
+    assert _drawn_along((TAKEN,), everyone, judges, labels).tolist() == [1, 0, 0]
+    unasked = opinions([[0, 1, 1], [0, 1, 1]], seen=[[True] * 3, [True] * 3])
+    assert _drawn_along((TAKEN,), everyone, unasked, labels).tolist() == [0, 0, 0]
 
 
 def test_other_labels_and_kept_groups_draw_nothing_along() -> None:
-    judges = opinions([[0, 0]] * 4)
-    labels, everyone = np.array([1, 2]), np.array([True, True])
+    judges = opinions([[0, 0, 1, 2, 1, 2]] * 4)
+    labels, everyone = np.array([1, 2, 1, 2, 1, 2]), np.array([True] * 6)
     kept = Group(label=1, size=1, removed=False, called=0)
     removed = Group(label=2, size=1, removed=True, called=0)
-    assert _drawn_along((kept, removed), everyone, judges, labels).tolist() == [0, 2]
+    assert _drawn_along((kept, removed), everyone, judges, labels).tolist() == [0, 2, 0, 0, 0, 0]
 
 
 @dataclass
@@ -442,8 +452,9 @@ class HidingLearner(GroupLearner):
 
 @dataclass(frozen=True)
 class HidingWorld(World):
-    """12 more planted samples of class 1, which models recognise by each other."""
+    """12 more planted samples of a larger class 1, which models recognise by each other."""
 
+    labels: Any = field(default_factory=lambda: np.repeat([0, 1, 2], [30, 70, 30]))
     hiding: Any = field(default_factory=lambda: np.arange(30, 42))
 
     def __call__(self, seed: int) -> HidingLearner:

@@ -222,15 +222,20 @@ def _drawn_along(
     """The number of the removed group that each kept sample belongs with, 0 for none.
 
     A few planted samples among the bulk can teach a judge the trigger, and so hide themselves; the more of
-    their kind are out, the less it knows.
+    their kind are out, the less it knows. Once it would be more than a third of the class, judges rather
+    have forgotten the class.
     """
     asked = ~judges.seen
     n_asked = np.maximum(asked.sum(axis=0), 1)
     drawn = np.zeros(len(labels), dtype=np.int64)
     for number, group in enumerate(groups, start=1):
-        if group.removed and group.called != group.label:
-            share = (asked & (judges.predictions == group.called)).sum(axis=0) / n_asked
-            drawn[keep & (labels == group.label) & (share >= DRAWN_ALONG)] = number
+        if not group.removed or group.called == group.label:
+            continue
+        members = labels == group.label
+        share = (asked & (judges.predictions == group.called)).sum(axis=0) / n_asked
+        along = keep & members & (share >= DRAWN_ALONG)
+        if np.count_nonzero(members & (along | ~keep)) <= LARGEST_SHARE * np.count_nonzero(members):
+            drawn[along] = number
     return drawn
 
 
