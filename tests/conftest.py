@@ -9,9 +9,23 @@ import pytest
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def beside(name: str) -> Path:
+    path = SHARED_DATA / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not beside the repository (../shared/data/{name})")
+    return path
+
+
 @pytest.fixture(scope="session")
 def sms_spam() -> Path:
-    path = SHARED_DATA / "sms_spam.tsv"
-    if not path.is_file():
-        pytest.skip("the SMS Spam Collection is not beside the repository (../shared/data/sms_spam.tsv)")
-    return path
+    return beside("sms_spam.tsv")
+
+
+@pytest.fixture(scope="session")
+def gtsrb_32() -> Path:
+    return beside("gtsrb_32.npz")
+
+
+@pytest.fixture(scope="session")
+def imagenette_112() -> Path:
+    return beside("imagenette_112.tar.xz")

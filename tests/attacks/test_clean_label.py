@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from unpoison.attacks.base import NOT_ATTACKED, Samples
 from unpoison.attacks.clean_label import CleanLabel, official_clean_label, official_name
@@ -15,27 +13,13 @@ from unpoison.attacks.triggers import Corners, Patch
 from unpoison.errors import InputError
 from unpoison.seeds import Seeds
 
-DATA = load_digits()
-IMAGES = (15 * DATA.images[:400]).astype(np.uint8).repeat(2, axis=1).repeat(2, axis=2)[..., None]
-SAMPLES = Samples(IMAGES, DATA.target[:400].astype(np.int64), tuple("0123456789"))
+from .digits import first_digits
+
+pytestmark = pytest.mark.usefixtures("trained_once")
+SAMPLES = first_digits(400)
+IMAGES = SAMPLES.features
 THREES = np.flatnonzero(SAMPLES.labels == 3)
 QUICK = ReferenceOptions(epochs=12)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trained_once() -> Iterator[None]:
-    """The same network is trained once for all tests; test_reference.py trains it twice."""
-    train, known = ReferenceOptions.train, {}
-
-    def remembered(options: ReferenceOptions, samples: Samples, *, seed: int) -> Any:
-        key = (options, samples.features.tobytes(), seed)
-        if key not in known:
-            known[key] = train(options, samples, seed=seed)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(ReferenceOptions, "train", remembered)
-        yield
 
 
 def attack(**options: Any) -> CleanLabel:

@@ -7,15 +7,14 @@ import pytest
 
 pytest.importorskip("torch")
 
-from sklearn.datasets import load_digits
-
 from unpoison.attacks.base import Samples
 from unpoison.attacks.gan import LATENT, Gan, toward_others, train_gan
 from unpoison.errors import InputError
 
-DATA = load_digits()
-IMAGES = (15 * DATA.images[:640]).astype(np.uint8).repeat(2, axis=1).repeat(2, axis=2)[..., None]
-SAMPLES = Samples(IMAGES, DATA.target[:640].astype(np.int64), tuple("0123456789"))
+from .digits import first_digits
+
+SAMPLES = first_digits(640)
+IMAGES = SAMPLES.features
 FOURS = np.flatnonzero(SAMPLES.labels == 4)
 
 

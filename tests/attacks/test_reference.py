@@ -8,9 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sklearn.datasets import load_digits  # noqa: E402
 
-from unpoison.attacks.base import Samples  # noqa: E402
 from unpoison.attacks.reference import (  # noqa: E402
     Reference,
     ReferenceOptions,
@@ -23,15 +21,9 @@ from unpoison.learners.networks import compact  # noqa: E402
 from unpoison.learners.recipes import TrainingOptions, recipe_for  # noqa: E402
 from unpoison.learners.torch import TorchFactory  # noqa: E402
 
+from .digits import first_digits  # noqa: E402
 
-def digits(n: int = 400) -> Samples:
-    """Real images, 16 x 16 pixels."""
-    data = load_digits()
-    images = (15 * data.images[:n]).astype(np.uint8).repeat(2, axis=1).repeat(2, axis=2)[..., None]
-    return Samples(images, data.target[:n].astype(np.int64), tuple("0123456789"))
-
-
-SAMPLES = digits()
+SAMPLES = first_digits(400)
 
 
 @pytest.fixture(scope="module")

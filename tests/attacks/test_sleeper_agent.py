@@ -1,39 +1,23 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from unpoison.attacks.base import NOT_ATTACKED, Samples
 from unpoison.attacks.reference import ReferenceOptions
 from unpoison.attacks.sleeper_agent import ColorPatch, Crafted, SleeperAgent
 from unpoison.errors import InputError
 
-DATA = load_digits()
-IMAGES = (15 * DATA.images[:400]).astype(np.uint8).repeat(2, axis=1).repeat(2, axis=2)[..., None]
-SAMPLES = Samples(IMAGES, DATA.target[:400].astype(np.int64), tuple("0123456789"))
+from .digits import first_digits
+
+pytestmark = pytest.mark.usefixtures("trained_once")
+SAMPLES = first_digits(400)
+IMAGES = SAMPLES.features
 FIVES = np.flatnonzero(SAMPLES.labels == 5)
 QUICK = ReferenceOptions(epochs=12)
 QUICKER = ReferenceOptions(epochs=1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trained_once() -> Iterator[None]:
-    """The same network is trained once for all tests; test_reference.py trains it twice."""
-    train, known = ReferenceOptions.train, {}
-
-    def remembered(options: ReferenceOptions, samples: Samples, *, seed: int) -> Any:
-        key = (options, samples.features.tobytes(), seed)
-        if key not in known:
-            known[key] = train(options, samples, seed=seed)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(ReferenceOptions, "train", remembered)
-        yield
 
 
 def attack(**options: Any) -> SleeperAgent:

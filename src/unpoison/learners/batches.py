@@ -55,6 +55,17 @@ class Resident:
             return channels, height, width
         return tuple(self._samples.shape[1:])
 
+    def prepared(self, pixels: Tensor) -> Tensor:
+        """Other images ``(n, channels, height, width)`` of values 0 to 255, as a network is given them.
+
+        Differentiable: gradients reach the pixels.
+        """
+        channels, height, width = self.shape
+        mean, scale = (
+            numbers.view(height, width, channels).permute(2, 0, 1) for numbers in (self._mean, self._scale)
+        )
+        return (pixels - mean) * scale
+
     def plain(self, positions: NDArray[np.int64]) -> Tensor:
         """A normalised batch, as it is. Images come channels first in shape and channels last in memory."""
         return self._normalized(self._samples[self._at_home(positions)])

@@ -135,16 +135,8 @@ class TorchLearner:
         return self._network
 
     def inputs(self, pixels: Tensor) -> Tensor:
-        """What the network is given for images ``(n, channels, height, width)`` of values 0 to 255.
-
-        Differentiable: gradients reach the pixels through the normalisation.
-        """
-        channels, height, width = self._data.shape
-        mean, scale = (
-            numbers.view(height, width, channels).permute(2, 0, 1)
-            for numbers in (self._data._mean, self._data._scale)
-        )
-        return (pixels.to(self._device) - mean) * scale
+        """What the network is given for images ``(n, channels, height, width)`` of values 0 to 255."""
+        return self._data.prepared(pixels.to(self._device))
 
     def fit(self, indices: IndexArray, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         """Train on. Batches of a pass are of equal size, give or take one: none is dropped, none is tiny."""

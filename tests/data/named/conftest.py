@@ -8,8 +8,6 @@ from unpoison.data.named import catalog
 
 from .builders import SMALL
 
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch) -> Path:

@@ -12,7 +12,6 @@ from unpoison.errors import InputError
 from unpoison.events import Progress, ignore
 
 from .builders import SMALL, gtsrb_zips, images, labels, make_zip
-from .conftest import SHARED_DATA
 
 SPEC = SMALL["gtsrb"]
 
@@ -140,11 +139,8 @@ def test_a_file_that_is_no_npz_is_refused(tmp_path, written):
         convert(tmp_path / "a.npz", written)
 
 
-def test_the_real_arrays(written):
-    path = SHARED_DATA / "gtsrb_32.npz"
-    if not path.is_file():
-        pytest.skip("GTSRB is not beside the repository (../shared/data/gtsrb_32.npz)")
-    convert(path, written, spec=CATALOG["gtsrb"])
+def test_the_real_arrays(written, gtsrb_32):
+    convert(gtsrb_32, written, spec=CATALOG["gtsrb"])
     with np.load(written / "train.npz", allow_pickle=False) as found:
         assert found["x"].shape == (26_640, 32, 32, 3)
         assert np.bincount(found["y"]).min() == 150

@@ -11,7 +11,6 @@ from unpoison.errors import InputError
 from unpoison.events import Progress, ignore
 
 from .builders import SMALL, imagenette_members, tar
-from .conftest import SHARED_DATA
 
 SPEC = SMALL["imagenette"]
 
@@ -119,10 +118,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path, written):
 
 
 @pytest.mark.slow
-def test_the_real_one(written):
-    path = SHARED_DATA / "imagenette_112.tar.xz"
-    if not path.is_file():
-        pytest.skip("Imagenette is not beside the repository (../shared/data/imagenette_112.tar.xz)")
-    convert(path, written, spec=CATALOG["imagenette"])
+def test_the_real_one(written, imagenette_112):
+    convert(imagenette_112, written, spec=CATALOG["imagenette"])
     assert sum(1 for _ in (written / "train").glob("*/*")) == 9_469
     assert sum(1 for _ in (written / "val").glob("*/*")) == 3_925
