@@ -42,6 +42,13 @@ def test_medians_over_the_attacks_that_all_met_and_that_took_hold() -> None:
     assert "Of 3 attacks that every defense met, 2 took hold" in found.notes[0]
 
 
+def test_the_papers_come_first_whatever_the_order_of_results() -> None:
+    given = ("random", "ispl-authors", "activation-clustering", "nothing", "expansion")
+    assert list(rows(compare([run("a", name) for name in given]))) == [
+        "nothing", "activation-clustering", "expansion", "ispl-authors", "random"
+    ]  # fmt: skip
+
+
 def test_what_is_removed_of_clean_data_stands_beside() -> None:
     found = compare([run("a", "mine"), run("a", "mine+clean", false_positive_rate=0.07)])
     assert list(rows(found)) == ["mine"]

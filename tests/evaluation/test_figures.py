@@ -52,6 +52,16 @@ def test_attacks_that_did_not_take_hold_are_in_no_box() -> None:
     assert figures._rates_of_ours(figures.outcomes([held, not_held]), 10) == {"ISPL+B": [25.0]}
 
 
+def test_boxes_stand_in_the_order_of_the_paper_in_every_panel() -> None:
+    ours = [
+        result(f"gtsrb-watermark-1-2-eps{epsilon}", defense, 0.4)
+        for epsilon, defenses in ((5, ("expansion", "nothing")), (10, ("nothing", "expansion", "ispl")))
+        for defense in defenses
+    ]
+    for epsilon in (5, 10):
+        assert list(figures._rates_of_ours(figures.outcomes(ours), epsilon)) == ["ND", "ISPL+B", "expansion"]
+
+
 def test_the_ablation_is_that_of_the_table() -> None:
     grid = figures._grid_of_paper("tmr")
     assert grid.shape == (5, 5)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from unpoison.errors import InputError
 from unpoison.evaluation.bench import ON_CLEAN
 from unpoison.evaluation.outcomes import SUCCESS, Result, scale_of
+from unpoison.evaluation.published import in_order
 from unpoison.evaluation.table_layout import Table
 
 COMPARISON = "comparison"
@@ -42,7 +43,8 @@ def compare(results: Iterable[Result]) -> Table:
             "there is no scenario that every defense was run on and whose attack took hold; run more of them"
         )
     rows = tuple(
-        _row(name, [runs[place] for place in held], on_clean.get(name, ())) for name, runs in poisoned.items()
+        _row(name, [poisoned[name][place] for place in held], on_clean.get(name, ()))
+        for name in in_order(poisoned)
     )
     return Table(
         f"Defenses on the same {len(held)} attacks at scale {scale}", COLUMNS, rows, _notes(shared, held)

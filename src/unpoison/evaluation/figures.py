@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unpoison.evaluation.outcomes import SUCCESS, Outcome, Result, outcomes, scale_of
-from unpoison.evaluation.published import DEFENSES, read_grid, read_rows
+from unpoison.evaluation.published import DEFENSES, in_order, read_grid, read_rows
 from unpoison.evaluation.scenarios import ABLATION_BASES, ABLATION_SHARES, EPSILONS, ablation_name, by_name
 from unpoison.report.plots import pyplot, save
 
@@ -50,11 +50,11 @@ def _rates_of_paper(epsilon: int) -> dict[str, list[float]]:
 
 def _rates_of_ours(ours: _OURS, epsilon: int) -> dict[str, list[float]]:
     """Of scenarios at this epsilon where the attack took hold, whatever the data."""
-    rates: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {name: [] for name in in_order(defense for _, defense in ours)}
     for (scenario, defense), outcome in ours.items():
         if outcome.took_hold and outcome.tmr is not None and by_name(scenario).epsilon == epsilon:
-            rates.setdefault(DEFENSES.get(defense, defense), []).append(outcome.tmr)
-    return rates
+            rates[defense].append(outcome.tmr)
+    return {DEFENSES.get(name, name): values for name, values in rates.items()}
 
 
 def _boxes(axes: Any, rates: dict[str, list[float]], *, title: str) -> None:

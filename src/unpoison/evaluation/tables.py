@@ -21,6 +21,7 @@ from unpoison.evaluation.published import (
     Measured,
     Row,
     counts,
+    in_order,
     read_grid,
     read_rows,
     read_sleeper_agent,
@@ -244,9 +245,7 @@ def _facts(own: Outcome | None) -> _Cells:
 
 
 def _defenses(ours: _Ours, *, without: tuple[str, ...] = ()) -> list[str]:
-    """Those with results, the paper's first and in its order."""
-    found = dict.fromkeys(defense for _, defense in ours if defense not in without)
-    return [*(name for name in DEFENSES if name in found), *(name for name in found if name not in DEFENSES)]
+    return in_order(defense for _, defense in ours if defense not in without)
 
 
 def _case_heads(row: Row) -> str:

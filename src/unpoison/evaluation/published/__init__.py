@@ -41,6 +41,7 @@ from unpoison.evaluation.published.read import (
     Measured,
     Row,
     SleeperRow,
+    in_order,
     read_grid,
     read_rows,
     read_sleeper_agent,
@@ -49,5 +50,5 @@ from unpoison.evaluation.published.read import (
 
 __all__ = [
     "DEFENSES", "PER_SCENARIO", "SUMMARIZED", "TOTAL", "Count", "Measured", "Row", "SleeperRow",
-    "counts", "read_grid", "read_rows", "read_sleeper_agent", "read_summary",
+    "counts", "in_order", "read_grid", "read_rows", "read_sleeper_agent", "read_summary",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -19,6 +19,17 @@ DEFENSES: dict[str, str] = {
     "ispl": "ISPL+B",
 }
 """From our names to those in the paper's tables, in the order of its columns."""
+
+
+def in_order(defenses: Iterable[str]) -> list[str]:
+    """Each once, those of the paper first and in its order, the others by name.
+
+    >>> in_order(["expansion", "ispl", "confident-learning", "nothing", "ispl"])
+    ['nothing', 'ispl', 'confident-learning', 'expansion']
+    """
+    found = set(defenses)
+    return [*(name for name in DEFENSES if name in found), *sorted(found.difference(DEFENSES))]
+
 
 TOTAL = "total"
 SUMMARIZED = (
