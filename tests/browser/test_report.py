@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from cli.builders import call, manifest_rows
 from finished import finish, save_overrides
 from report.builders import NASTY, judged, make, page
+from report.test_style import contrast
 from unpoison.data.container import Preview
 from unpoison.data.load import load
 from unpoison.outputs import verify
@@ -245,6 +247,28 @@ def test_light_and_dark(out: Path, opener: Opener) -> None:
     assert background(shown) == light
     shown.reload()
     assert background(shown) == light, "the choice is remembered"
+
+
+def contrast_of(button: Any) -> float:
+    """Of the button's own colours, as the browser shows them now."""
+    colors = button.evaluate("node => [getComputedStyle(node).color, getComputedStyle(node).backgroundColor]")
+    text, behind = (f"#{''.join(f'{int(part):02x}' for part in re.findall(r'[0-9]+', c))}" for c in colors)
+    return contrast(text, behind)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_buttons_can_be_read_after_a_click_with_the_pointer_on_them(
+    scheme: str, out: Path, opener: Opener
+) -> None:
+    shown = opener.open(out / "report.html", color_scheme=scheme)
+    for name in ("#cards [data-keep=true]", "#cards [data-keep=false]", "#theme", "#theme", "#save"):
+        button = shown.locator(name).first
+        button.hover()
+        assert contrast_of(button) >= 4.5, f"{name} before the click"
+        if name != "#save":
+            button.click()
+        assert button.evaluate("node => node.matches(':hover')")
+        assert contrast_of(button) >= 4.5, name
 
 
 def test_fits_a_phone(out: Path, opener: Opener) -> None:
