@@ -27,7 +27,8 @@ NASTY = "a\x1b[31m\u202e"
 def experiment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """In place of real experiments, which take minutes: numbers that follow from the task."""
     module: Any = ModuleType(EXPERIMENT)
-    module.DEFENSES = {"nothing": None, "ispl": None}
+    module.DEFENSES = {"nothing": None, "ispl": None, "extra": None}
+    module.COMPARED, module.CONTROLS = ("nothing", "ispl"), ("nothing",)
     module.estimate_seconds = lambda _: 1800.0
     module.calls = []
 
@@ -151,13 +152,19 @@ def test_estimate_runs_nothing(experiment: Any, tmp_path: Path) -> None:
     assert not out.exists()
 
 
+NOT_RECORDED = "'extra' is not among the recorded experiments, which are of nothing, ispl, ispl+clean"
+
+
 def test_the_recorded_experiments(experiment: Any, tmp_path: Path) -> None:
-    experiment.COMPARED, experiment.CONTROLS = ("nothing", "ispl"), ("nothing",)
     arguments = ("bench", "run", "--recorded", "--out", tmp_path)
     assert call(*arguments, "--estimate").out.startswith("52 tasks, 0 of them done")
     done = call(*arguments, "--defense", "ispl+clean")
     assert (done.code, done.out[:8]) == (0, "done: 2,")
     assert {task.scenario.partition("-")[0] for task in experiment.calls} == {"gtsrb", "cifar10"}
+    for name, message in (("isp", "no defense is called 'isp'; did you mean ispl"), ("extra", NOT_RECORDED)):
+        refused = call(*arguments, "--defense", "ispl", "--defense", name)
+        assert (refused.code, refused.out) == (2, "")
+        assert message in refused.err
     mixed = call(*arguments, "--scenario", SCENARIO)
     assert (mixed.code, "--recorded has its own scenarios and seeds" in mixed.err) == (2, True)
     none = call(*arguments, "--scale", "paper")
@@ -181,6 +188,7 @@ def test_limited_runs_go_on_one_after_the_other(experiment: Any, tmp_path: Path)
         (("--seeds", "0"), "'0' is neither"),
         (("--seeds", "1,-2"), "is neither"),
         (("--defense", "isp"), "no defense is called 'isp'; did you mean ispl"),
+        (("--defense", "random-100"), "no defense is called 'random-100'"),
         (("--scenario", "gtsrb"), "no scenario is called 'gtsrb'"),
         (("--table", "x"), "no table is called 'x'"),
         (("--scale", "x"), "no scale is called 'x'"),
@@ -213,7 +221,7 @@ import sys, time
 from types import ModuleType
 
 module = ModuleType("unpoison.evaluation.experiment")
-module.DEFENSES = {"ispl": None}
+module.DEFENSES, module.COMPARED = {"ispl": None}, ("ispl",)
 
 def run_task(task, *, work):
     if task.seed == 2:

@@ -22,6 +22,7 @@ from unpoison.evaluation.bench import (
     Outcome,
     Report,
     Tally,
+    defenses,
     estimate,
     plan,
     recorded,
@@ -147,13 +148,21 @@ def test_the_recorded_grid_covers_every_family_of_the_main_table() -> None:
     assert Counter(task.defense for task in poisoned) == Counter(
         {task.defense: len(scenarios) for task in poisoned}
     )
-    assert [task.defense for task in tasks[: len(scenarios)]] == ["nothing"] * len(scenarios)
+    firsts = [task.defense for task in tasks[:: len(scenarios)][:4]]
+    assert firsts == ["nothing", "oracle", "random", "random-50"]
     on_clean = {(by_name(task.scenario).dataset, task.defense) for task in tasks} - {
         (by_name(task.scenario).dataset, task.defense) for task in poisoned
     }
     assert {dataset for dataset, _ in on_clean} == {"cifar10", "gtsrb"}
     assert ("gtsrb", "ispl-authors+clean") in on_clean
     assert ("gtsrb", "oracle+clean") not in on_clean
+
+
+def test_the_default_is_what_is_recorded() -> None:
+    pytest.importorskip("torch")
+    assert defenses() == list(dict.fromkeys(t.defense for t in recorded("laptop") if "+" not in t.defense))
+    assert "ispl" not in defenses()  # at the scale of the paper it is ispl-paper again
+    assert defenses(["random-9", "ispl+clean", "random-9"]) == ["random-9", "ispl+clean"]
 
 
 # --- running -----------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("torch")
 
 from unpoison.data.named.fetch import fetch
+from unpoison.defenses.controls import RandomFilter
 from unpoison.errors import InputError
 from unpoison.evaluation import experiment, scales
 from unpoison.evaluation.bench import BenchTask
-from unpoison.evaluation.experiment import defense_for, run_task, set_up
+from unpoison.evaluation.experiment import defense_for, estimate_seconds, run_task, set_up
 from unpoison.evaluation.poisoning import Attacked, PoisonOptions, attacked
 from unpoison.evaluation.scales import LAPTOP, Scale, Setup
 from unpoison.evaluation.scenarios import by_name
@@ -91,7 +92,7 @@ def test_the_arena_holds_every_attacked_test_image() -> None:
     assert (changed == arena.truth.planted).all()
 
 
-@pytest.mark.parametrize("name", list(experiment.DEFENSES))
+@pytest.mark.parametrize("name", [*experiment.DEFENSES, *experiment.COMPARED])
 def test_every_defense_can_be_made(name: str) -> None:
     scenario = by_name(SCENARIO)
     planted = np.array([True, False, False])
@@ -108,7 +109,22 @@ def test_baselines_are_told_epsilon_and_trained_as_long_as_the_victim() -> None:
     assert (trimmed.alpha, trimmed.first_epochs, trimmed.later_epochs) == (0.92, 8, 4)
 
 
-def test_an_unknown_defense() -> None:
+@pytest.mark.parametrize(("name", "removed"), [("random", 15), ("random-50", 100), ("random-1", 2)])
+def test_random_filters_of_several_sizes(name: str, removed: int) -> None:
     scenario = by_name(SCENARIO)
-    with pytest.raises(InputError, match="no defense is called 'isplx'; did you mean ispl"):
-        defense_for("isplx", scenario, LAPTOP.setup_for(scenario), np.zeros(3, dtype=np.bool_))
+    defense = defense_for(name, scenario, LAPTOP.setup_for(scenario), np.zeros(200, dtype=np.bool_))
+    assert defense == RandomFilter(removed)
+
+
+@pytest.mark.parametrize("name", ["isplx", "random-0", "random-100", "random-05", "random-", "random-5.5"])
+def test_an_unknown_defense(name: str) -> None:
+    scenario = by_name(SCENARIO)
+    with pytest.raises(InputError, match=rf"no defense is called '{name}'; .* random-1 to random-99"):
+        defense_for(name, scenario, LAPTOP.setup_for(scenario), np.zeros(3, dtype=np.bool_))
+
+
+def test_what_is_removed_at_random_is_not_trained_on() -> None:
+    whole, half = (
+        estimate_seconds(BenchTask(SCENARIO, "laptop", by, 0)) for by in ("nothing", "random-50+clean")
+    )
+    assert half == pytest.approx(whole / 2)

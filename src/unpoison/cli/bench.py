@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 DEFAULT_TABLE = "summary"
 FORMATS = ("text", "csv", "latex")
+DEFENSE_HELP = (
+    "A defense (random-50 removes half at random, NAME+clean is without poison); the recorded ones if none."
+)
 
 _out = click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Folder with the results, a file for each."
@@ -68,7 +71,7 @@ def list_scenarios(
 )
 @click.option("--scenario", "scenarios", multiple=True, metavar="NAME", help="A single scenario, by name.")
 @click.option("--recorded", is_flag=True, help="All experiments whose results are published for the scale.")
-@click.option("--defense", "defenses", multiple=True, metavar="NAME", help="A defense; all if none is named.")
+@click.option("--defense", "defenses", multiple=True, metavar="NAME", help=DEFENSE_HELP)
 @click.option(
     "--seeds", metavar="LIST", help="0,2,5 are these; 3 is the first three. By scenario if not given."
 )
@@ -201,7 +204,7 @@ def _tasks(given: dict[str, Any], store: Any) -> list[BenchTask]:
 
 def _recorded_tasks(given: dict[str, Any]) -> list[BenchTask]:
     from unpoison.errors import InputError
-    from unpoison.evaluation.bench import recorded
+    from unpoison.evaluation.bench import defenses, recorded
     from unpoison.evaluation.scales import scale_named
 
     if given["tables"] or given["scenarios"] or given["seeds"]:
@@ -209,7 +212,15 @@ def _recorded_tasks(given: dict[str, Any]) -> list[BenchTask]:
     if not scale_named(given["scale"]).recorded:
         raise InputError(f"no results are published for the scale {given['scale']!r}; name a --table")
     tasks = recorded(given["scale"])
-    return [task for task in tasks if not given["defenses"] or task.defense in given["defenses"]]
+    if not given["defenses"]:
+        return tasks
+    there = list(dict.fromkeys(task.defense for task in tasks))
+    for name in defenses(given["defenses"]):
+        if name not in there:
+            raise InputError(
+                f"{name!r} is not among the recorded experiments, which are of {', '.join(there)}"
+            )
+    return [task for task in tasks if task.defense in given["defenses"]]
 
 
 def _chosen_tasks(given: dict[str, Any]) -> list[BenchTask]:

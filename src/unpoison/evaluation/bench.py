@@ -11,7 +11,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -36,6 +36,9 @@ TOOK_HOLD = 0.1
 """An attack takes hold if it misleads an undefended victim more often than this."""
 TRACEBACK_LIMIT = 20_000
 """Characters of a traceback that are kept, its end: an error inside of a compiler can be a book."""
+
+RANDOM_PERCENT = re.compile(r"random-([1-9][0-9]?)")
+"""The names of controls that remove so many percent at random."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _TASK = re.compile(r"(?P<scale>[^/]+)/(?P<scenario>[^/]+)/(?P<defense>[^/]+)-seed(?P<seed>[0-9]+)")
@@ -91,15 +94,24 @@ def estimate_seconds(task: BenchTask) -> float:
 
 
 def defenses(names: Sequence[str] = ()) -> list[str]:
-    """The defenses of these names; all there are if none is given."""
-    known = list(_experiments().DEFENSES)
+    """The defenses of these names; those of recorded results if none is given."""
+    experiments = _experiments()
     for name in names:
-        if name.removesuffix(ON_CLEAN) not in known:
-            raise InputError(
-                f"no defense is called {name!r}; {meant(name, known)}the defenses are: {', '.join(known)}, "
-                f"each also with {ON_CLEAN} after it for the same on clean data"
-            )
-    return list(dict.fromkeys(names)) or known
+        check_defense(name, experiments.DEFENSES)
+    return list(dict.fromkeys(names or experiments.COMPARED))
+
+
+def check_defense(name: str, known: Collection[str]) -> None:
+    """Refuse a name that neither is known nor says how much to remove at random.
+
+    >>> check_defense("random-50+clean", ["ispl"])
+    """
+    plain = name.removesuffix(ON_CLEAN)
+    if plain not in known and not RANDOM_PERCENT.fullmatch(plain):
+        raise InputError(
+            f"no defense is called {name!r}; {meant(name, known)}the defenses are: {', '.join(known)} and "
+            f"random-1 to random-99 (percent), each also with {ON_CLEAN} after it for the same on clean data"
+        )
 
 
 def plan(
