@@ -17,8 +17,8 @@ from unpoison.evaluation import experiment, scales
 from unpoison.evaluation.bench import BenchTask
 from unpoison.evaluation.experiment import defense_for, estimate_seconds, run_task, set_up
 from unpoison.evaluation.poisoning import Attacked, PoisonOptions, attacked
-from unpoison.evaluation.scales import LAPTOP, Scale, Setup
-from unpoison.evaluation.scenarios import by_name
+from unpoison.evaluation.scales import LAPTOP, PAPER, Scale, Setup
+from unpoison.evaluation.scenarios import by_name, catalog
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "gtsrb_32.npz"
 SCENARIO = "gtsrb-watermark-1-2-eps20"
@@ -98,6 +98,15 @@ def test_every_defense_can_be_made(name: str) -> None:
     planted = np.array([True, False, False])
     defense = defense_for(name, scenario, LAPTOP.setup_for(scenario), planted)
     assert hasattr(defense, "judge")
+
+
+def test_at_the_papers_scale_ispl_has_the_papers_settings() -> None:
+    planted = np.zeros(3, dtype=np.bool_)
+    for scenario in catalog():
+        for scale, same in ((PAPER, True), (LAPTOP, False)):
+            setup = scale.setup_for(scenario)
+            own, papers = (defense_for(name, scenario, setup, planted) for name in ("ispl", "ispl-paper"))
+            assert (own == papers) is same
 
 
 def test_baselines_are_told_epsilon_and_trained_as_long_as_the_victim() -> None:

@@ -25,7 +25,7 @@ def result(scenario: str, defense: str, tmr: float, *, took_hold: bool = True) -
 
 OURS = {
     "baselines": [result("gtsrb-watermark-1-2-eps10", name, 0.4) for name in ("nothing", "ispl-authors")],
-    "ablation": [result(ablation_name(base, 4, 8), "ispl", 0.1) for base in ABLATION_BASES],
+    "ablation": [result(ablation_name(base, 4, 8), "ispl-paper", 0.1) for base in ABLATION_BASES],
 }
 
 
@@ -47,15 +47,15 @@ def test_baselines_are_those_of_the_table() -> None:
 
 
 def test_attacks_that_did_not_take_hold_are_in_no_box() -> None:
-    held = result("gtsrb-watermark-1-2-eps10", "ispl", 0.25)
-    not_held = result("gtsrb-watermark-1-0-eps10", "ispl", 0.05, took_hold=False)
+    held = result("gtsrb-watermark-1-2-eps10", "ispl-paper", 0.25)
+    not_held = result("gtsrb-watermark-1-0-eps10", "ispl-paper", 0.05, took_hold=False)
     assert figures._rates_of_ours(figures.outcomes([held, not_held]), 10) == {"ISPL+B": [25.0]}
 
 
 def test_boxes_stand_in_the_order_of_the_paper_in_every_panel() -> None:
     ours = [
         result(f"gtsrb-watermark-1-2-eps{epsilon}", defense, 0.4)
-        for epsilon, defenses in ((5, ("expansion", "nothing")), (10, ("nothing", "expansion", "ispl")))
+        for epsilon, defenses in ((5, ("expansion", "nothing")), (10, ("nothing", "expansion", "ispl-paper")))
         for defense in defenses
     ]
     for epsilon in (5, 10):

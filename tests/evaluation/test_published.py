@@ -79,7 +79,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
                 "spectral-signatures": Measured(92.7, 14.5, False, None, None),
                 "activation-clustering": Measured(90.3, 31.0, False, None, None),
                 "trimmed-loss": Measured(92.7, 1.0, True, None, None),
-                "ispl": Measured(91.0, 0.0, True, 3625, 4),
+                "ispl-paper": Measured(91.0, 0.0, True, 3625, 4),
             },
         ),
         (
@@ -87,7 +87,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
             {
                 "oracle": Measured(93.1, 0.1, False, None, None),
                 "nothing": Measured(93.0, 0.8, True, None, None),
-                "ispl": Measured(90.9, 0.0, True, 3632, 25),
+                "ispl-paper": Measured(90.9, 0.0, True, 3632, 25),
             },
         ),
         (
@@ -95,7 +95,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
             {
                 "oracle": Measured(92.5, 0.0, False, None, None),
                 "nothing": Measured(93.2, 90.0, False, None, None),
-                "ispl": Measured(90.6, 86.7, False, 3076, 8952),
+                "ispl-paper": Measured(90.6, 86.7, False, 3076, 8952),
             },
         ),
         (
@@ -103,7 +103,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
             {
                 "oracle": Measured(93.1, 2.4, False, None, None),
                 "nothing": Measured(92.9, 73.7, False, None, None),
-                "ispl": Measured(90.4, 35.4, False, 3499, 622),
+                "ispl-paper": Measured(90.4, 35.4, False, 3499, 622),
             },
         ),
         (
@@ -111,7 +111,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
             {
                 "oracle": Measured(93.0, 0.1, False, None, None),
                 "nothing": Measured(93.0, 66.2, False, None, None),
-                "ispl": Measured(90.4, 1.0, True, 4157, 430),
+                "ispl-paper": Measured(90.4, 1.0, True, 4157, 430),
             },
         ),
         (
@@ -119,7 +119,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
             {
                 "oracle": Measured(94.1, 0.0, False, None, None),
                 "nothing": Measured(92.7, 3.0, False, None, None),
-                "ispl": Measured(93.8, 2.3, False, 668, 138),
+                "ispl-paper": Measured(93.8, 2.3, False, 668, 138),
             },
         ),
         (
@@ -127,7 +127,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
             {
                 "oracle": Measured(94.8, 0.0, False, None, None),
                 "nothing": Measured(94.6, 94.0, False, None, None),
-                "ispl": Measured(94.2, 0.0, True, 482, 0),
+                "ispl-paper": Measured(94.2, 0.0, True, 482, 0),
             },
         ),
         (
@@ -135,10 +135,10 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
             {
                 "oracle": Measured(91.4, 0.0, False, None, None),
                 "nothing": Measured(91.2, 91.9, False, None, None),
-                "ispl": Measured(88.9, 89.1, False, 586, 185),
+                "ispl-paper": Measured(88.9, 89.1, False, 586, 185),
             },
         ),
-        ("cifar10-adaptive-3-5-eps10", {"ispl": Measured(90.7, 8.2, False, 3665, 51)}),
+        ("cifar10-adaptive-3-5-eps10", {"ispl-paper": Measured(90.7, 8.2, False, 3665, 51)}),
         (
             "cifar10-dirty-label-7-4-eps20-preactresnet18-200",
             {
@@ -147,7 +147,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
                 "spectral-signatures": Measured(94.3, 0.1, True, 14000, 0),
                 "activation-clustering": Measured(92.1, 78.6, False, 21292, 22),
                 "trimmed-loss": Measured(94.4, 96.5, False, 3910, 910),
-                "ispl": Measured(92.8, 84.5, False, 3203, 867),
+                "ispl-paper": Measured(92.8, 84.5, False, 3203, 867),
             },
         ),
         (
@@ -158,7 +158,7 @@ def test_every_cell_is_filled_with_a_rate(table: str) -> None:
                 "spectral-signatures": Measured(91.5, 0.0, True, 14004, 4),
                 "activation-clustering": Measured(89.1, 0.4, True, 21145, 70),
                 "trimmed-loss": Measured(91.9, 97.3, False, 3900, 900),
-                "ispl": Measured(89.4, 0.0, True, 5833, 1),
+                "ispl-paper": Measured(89.4, 0.0, True, 5833, 1),
             },
         ),
     ],
@@ -177,7 +177,7 @@ total 22 / 24  12 / 12  8 / 12  12 / 24  41 / 45  17 / 24  22 / 24  134 / 165
 
 
 def test_the_summary_recomputed_is_the_summary_printed_row_by_row() -> None:
-    recomputed = counts("ispl")
+    recomputed = counts("ispl-paper")
     lines = [
         " ".join([epsilon, *(str(recomputed[epsilon, table]) for table in (*SUMMARIZED, TOTAL))])
         for epsilon in ("5", "10", "20", TOTAL)
@@ -206,19 +206,19 @@ def test_the_baselines_counted_the_same_way(defense: str, dirty_label: list[int]
 @pytest.mark.parametrize(
     ("table", "defense", "count"),
     [
-        ("imagenette-dirty-label", "ispl", 21),  # "21 of the 24 scenarios defended"
-        ("cifar10-adaptive", "ispl", 20),  # "20/24 of the scenarios (versus 22/24 ...)"
-        ("cifar10-dirty-label", "ispl", 22),  # "22 out of 24 scenarios ...
+        ("imagenette-dirty-label", "ispl-paper", 21),  # "21 of the 24 scenarios defended"
+        ("cifar10-adaptive", "ispl-paper", 20),  # "20/24 of the scenarios (versus 22/24 ...)"
+        ("cifar10-dirty-label", "ispl-paper", 22),  # "22 out of 24 scenarios ...
         ("cifar10-dirty-label", "activation-clustering", 5),  # ... versus only 5 for the next best"
         ("cifar10-dirty-label", "spectral-signatures", 1),
         ("preactresnet18-200-epochs", "spectral-signatures", 9),  # "9 scenarios instead of just 1"
         ("preactresnet18-200-epochs", "activation-clustering", 0),
         ("preactresnet18-200-epochs", "trimmed-loss", 0),
-        ("preactresnet18-200-epochs", "ispl", 17),
+        ("preactresnet18-200-epochs", "ispl-paper", 17),
         ("resnet32-200-epochs", "spectral-signatures", 2),
         ("resnet32-200-epochs", "activation-clustering", 2),
         ("resnet32-200-epochs", "trimmed-loss", 0),
-        ("resnet32-200-epochs", "ispl", 20),
+        ("resnet32-200-epochs", "ispl-paper", 20),
     ],
 )
 def test_successes_of_the_other_tables(table: str, defense: str, count: int) -> None:
@@ -228,11 +228,11 @@ def test_successes_of_the_other_tables(table: str, defense: str, count: int) -> 
 def test_attacks_that_fail_undefended_count_as_defended_in_the_paper() -> None:
     idle = [row for table in SUMMARIZED for row in read_rows(table) if row.cells["nothing"].highlighted]
     assert len(idle) == 31
-    assert all(row.cells["ispl"].highlighted for row in idle)
+    assert all(row.cells["ispl-paper"].highlighted for row in idle)
 
 
 def test_a_threshold_of_five_percent_gives_142_as_the_text_says() -> None:
-    assert sum(cell.tmr < 5 for _, defense, cell in cells(*SUMMARIZED) if defense == "ispl") == 142
+    assert sum(cell.tmr < 5 for _, defense, cell in cells(*SUMMARIZED) if defense == "ispl-paper") == 142
 
 
 def test_highlighted_is_below_one_but_for_what_reads_one_after_rounding() -> None:
@@ -242,7 +242,7 @@ def test_highlighted_is_below_one_but_for_what_reads_one_after_rounding() -> Non
         if defense != "oracle" and cell.highlighted != (cell.tmr < 1)
     }
     assert at_odds == {
-        ("cifar10-clean-label-linf-2-eps20", "ispl"),  # the one among the 134
+        ("cifar10-clean-label-linf-2-eps20", "ispl-paper"),  # the one among the 134
         ("cifar10-dirty-label-9-2-eps5", "trimmed-loss"),
         ("cifar10-clean-label-linf-7-eps5", "nothing"),
         ("gtsrb-watermark-15-29-eps5", "nothing"),
@@ -280,10 +280,10 @@ def test_sleeper_agent_as_the_text_has_it() -> None:
     assert read_sleeper_agent() == (
         SleeperRow("attacker", "nothing", 49.1, 38.3, ""),
         SleeperRow("attacker", "oracle", 2.4, 2.2, ""),
-        SleeperRow("attacker", "ispl", 14.1, 15.6, "87.5 (0.6)"),
+        SleeperRow("attacker", "ispl-paper", 14.1, 15.6, "87.5 (0.6)"),
         SleeperRow("defender", "nothing", 4.5, 4.3, "89 to 90"),
         SleeperRow("defender", "oracle", 3.0, 4.8, "89 to 90"),
-        SleeperRow("defender", "ispl", 4.3, 4.1, "89 to 90"),
+        SleeperRow("defender", "ispl-paper", 4.3, 4.1, "89 to 90"),
     )
 
 
@@ -306,7 +306,7 @@ def mean_accuracy(defense: str, *names: str) -> float:
 def test_clean_accuracy_drops_by_more_than_the_two_percent_of_the_text() -> None:
     cifar10, gtsrb = SUMMARIZED[:5], SUMMARIZED[5:]
     drops = [
-        round(mean_accuracy("oracle", *names) - mean_accuracy("ispl", *names), 2)
+        round(mean_accuracy("oracle", *names) - mean_accuracy("ispl-paper", *names), 2)
         for names in (cifar10, gtsrb, ["imagenette-dirty-label"])
     ]
     assert drops == [2.38, 0.09, 2.04]  # "less than 2%", "negligible", "less than 2%"
@@ -314,9 +314,9 @@ def test_clean_accuracy_drops_by_more_than_the_two_percent_of_the_text() -> None
 
 def test_a_watermark_that_was_not_removed_at_all_and_yet_did_nothing() -> None:
     row = row_of("gtsrb-watermark-2-13-eps20")
-    planted = row_of("gtsrb-dirty-label-2-13-eps20").cells["ispl"].false_negatives
-    assert row.cells["ispl"].false_negatives == planted == 300
-    assert (row.cells["nothing"].tmr, row.cells["ispl"].tmr) == (76.9, 0.1)
+    planted = row_of("gtsrb-dirty-label-2-13-eps20").cells["ispl-paper"].false_negatives
+    assert row.cells["ispl-paper"].false_negatives == planted == 300
+    assert (row.cells["nothing"].tmr, row.cells["ispl-paper"].tmr) == (76.9, 0.1)
 
 
 def removed(table: str, defense: str) -> dict[str, int]:

@@ -20,7 +20,7 @@ from unpoison.evaluation.table_layout import FORMATS, Table
 from unpoison.evaluation.tables import TITLES, build
 
 
-def run(scenario: str, defense: str = "ispl", **values: Any) -> dict[str, Any]:
+def run(scenario: str, defense: str = "ispl-paper", **values: Any) -> dict[str, Any]:
     usual = {
         "scenario": scenario,
         "scale": "laptop",
@@ -90,7 +90,7 @@ def test_the_summary_counts_ours_only_where_the_attack_took_hold() -> None:
     ]
     rows = records(build("summary", results))
     held = find(rows, defense="attack took hold (ours)", epsilon="10")
-    ours = find(rows, defense="ispl (ours)", epsilon="10")
+    ours = find(rows, defense="ispl-paper (ours)", epsilon="10")
     assert (held["gtsrb-watermark"], held["cifar10-watermark"], held["total"]) == ("2 / 3", "-", "2 / 3")
     assert (ours["gtsrb-watermark"], ours["total"]) == ("1 / 2", "1 / 2")
     assert not any(row["defense"] == "oracle (ours)" for row in rows)
@@ -114,18 +114,20 @@ def test_ours_beside_theirs() -> None:
         *(run(name, seed=seed, tmr=tmr) for seed, tmr in enumerate((0.9, 0.004, 0.0))),
         run(name, "nothing", tmr=0.8, asr=0.85, false_positives=None),
         run(name, "out-of-subset", tmr=0.0),
+        run(name, "ispl", tmr=0.3),
         run("cifar10-watermark-0-2-eps20", took_hold=False, tmr=0.0),
     ]
     rows = [row for row in records(build("cifar10-watermark", results)) if row["source / target"] == "0 / 2"]
-    ispl = find(rows, epsilon="10", defense="ispl")
+    ispl = find(rows, epsilon="10", defense="ispl-paper")
     assert (ispl["A paper"], ispl["A paper highlighted"]) == ("4.4", "false")
     assert (ispl["A ours"], ispl["A ours highlighted"], ispl["runs"]) == ("0.4", "true", "3")
     assert (ispl["C paper"], ispl["C ours"], ispl["FN paper"], ispl["FN ours"]) == ("90.6", "90.0", "54", "1")
     nothing = find(rows, epsilon="10", defense="nothing")
     assert (nothing["A ours"], nothing["ASR ours"], nothing["FP ours"]) == ("80.0", "85.0", "")
-    other = find(rows, epsilon="10", defense="out-of-subset")
-    assert (other["A paper"], other["A ours"]) == ("", "0.0")
-    idle = find(rows, epsilon="20", defense="ispl")
+    for defense, tmr in (("out-of-subset", "0.0"), ("ispl", "30.0")):  # not with the paper's settings
+        other = find(rows, epsilon="10", defense=defense)
+        assert (other["A paper"], other["A ours"]) == ("", tmr)
+    idle = find(rows, epsilon="20", defense="ispl-paper")
     assert (idle["A ours"], idle["A ours highlighted"], idle["took hold"]) == ("0.0", "false", "no")
     assert find(rows, epsilon="10", defense="oracle")["A ours"] == ""
     assert not [row for row in rows if row["epsilon"] == "5" and row["defense"] == "out-of-subset"]
@@ -154,7 +156,7 @@ def test_sleeper_agent_gives_mean_and_spread() -> None:
     ]
     rows = records(build("cifar10-sleeper-agent", results))
     assert find(rows, by="paper", training="attacker", defense="nothing")["ASR"] == "49.1 (38.3)"
-    ours = find(rows, by="ours", defense="ispl")
+    ours = find(rows, by="ours", defense="ispl-paper")
     assert (ours["ASR"], ours["accuracy"], ours["took hold"]) == ("20.0 (14.1)", "90.0 (0.0)", "1 / 2")
     assert find(rows, by="ours", defense="nothing")["ASR"] == "50.0"
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unpoison.evaluation.outcomes import SUCCESS, Outcome, Result, outcomes, scale_of
-from unpoison.evaluation.published import DEFENSES, in_order, read_grid, read_rows
+from unpoison.evaluation.published import DEFENSES, OWN, in_order, read_grid, read_rows
 from unpoison.evaluation.scenarios import ABLATION_BASES, ABLATION_SHARES, EPSILONS, ablation_name, by_name
 from unpoison.report.plots import pyplot, save
 
@@ -73,7 +73,7 @@ def draw_ablation(results: Iterable[Result], target: Path) -> None:
     results = list(results)
     ours, scale = outcomes(results), scale_of(results)
     grids = [("the paper", {table: _grid_of_paper(table) for table in ("accuracy", "tmr")})]
-    if any((ablation_name(ABLATION_BASES[0], a, b), "ispl") in ours for a, b in _cells()):
+    if any((ablation_name(ABLATION_BASES[0], a, b), OWN) in ours for a, b in _cells()):
         grids.append((f"ours, {scale} scale", {m: _grid_of_ours(ours, m) for m in ("accuracy", "tmr")}))
     plots = pyplot()
     figure, axes = plots.subplots(len(grids), 2, figsize=(8, 3.4 * len(grids)), squeeze=False)
@@ -102,7 +102,7 @@ def _grid_of_paper(measure: str) -> Any:
 def _grid_of_ours(ours: _OURS, measure: str) -> Any:
     values = []
     for alpha, beta in _cells():
-        found = [ours.get((ablation_name(base, alpha, beta), "ispl")) for base in ABLATION_BASES]
+        found = [ours.get((ablation_name(base, alpha, beta), OWN)) for base in ABLATION_BASES]
         rates = [getattr(outcome, measure) for outcome in found if outcome is not None]
         known = [rate for rate in rates if rate is not None]
         values.append(float(np.mean(known)) if known else np.nan)

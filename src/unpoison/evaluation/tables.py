@@ -15,6 +15,7 @@ from unpoison.errors import InputError
 from unpoison.evaluation.outcomes import CONTROLS, Outcome, Result, outcomes, scale_of
 from unpoison.evaluation.published import (
     DEFENSES,
+    OWN,
     SUMMARIZED,
     TOTAL,
     Count,
@@ -99,8 +100,8 @@ def build(name: str, results: Iterable[Result] = ()) -> Table:
 
 def _summary(ours: _Ours, scale: str | None) -> Table:
     """Four rows for each defense, that of the paper first and as it prints it."""
-    baselines = (name for name in DEFENSES if name not in ("oracle", "ispl"))
-    blocks = {f"{DEFENSES[name]} ({PAPER})": counts(name) for name in ("ispl", *baselines)}
+    baselines = (name for name in DEFENSES if name not in ("oracle", OWN))
+    blocks = {f"{DEFENSES[name]} ({PAPER})": counts(name) for name in (OWN, *baselines)}
     if scale is not None:
         blocks |= _our_counts(ours)
     rows = [
@@ -187,7 +188,7 @@ def _our_grid(metric: str, ours: _Ours) -> dict[tuple[str, str], str]:
     means: dict[tuple[str, str], float] = {}
     for alpha in ABLATION_SHARES:
         for beta in ABLATION_SHARES:
-            runs = (ours.get((ablation_name(base, alpha, beta), "ispl")) for base in ABLATION_BASES)
+            runs = (ours.get((ablation_name(base, alpha, beta), OWN)) for base in ABLATION_BASES)
             values = [getattr(run, metric) for run in runs if run is not None and run.took_hold]
             if values and None not in values:
                 means[_share(alpha), _share(beta)] = fmean(values)

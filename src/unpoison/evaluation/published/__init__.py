@@ -2,7 +2,7 @@
 
 **What a success is.** "A run is successful when the defense achieves TMR below 1%", and "successful runs
 (TMR < 1%) are highlighted": the columns ``..._highlighted`` are the yellow cells. The rounded number cannot
-stand in for them. Of the 134 cells that the main table counts, one reads 1.0 (``ispl`` on
+stand in for them. Of the 134 cells that the main table counts, one reads 1.0 (``ispl-paper`` on
 ``cifar10-clean-label-linf-2-eps20``), so that numbers below 1.0 alone would give 133. Three cells of others
 read 1.0 and are highlighted too: ``trimmed-loss`` on ``cifar10-dirty-label-9-2-eps5``, and ``nothing`` on
 ``cifar10-clean-label-linf-7-eps5`` and ``gtsrb-watermark-15-29-eps5``; ``nothing`` on
@@ -35,6 +35,7 @@ from __future__ import annotations
 from unpoison.evaluation.published.counts import Count, counts
 from unpoison.evaluation.published.read import (
     DEFENSES,
+    OWN,
     PER_SCENARIO,
     SUMMARIZED,
     TOTAL,
@@ -49,6 +50,6 @@ from unpoison.evaluation.published.read import (
 )
 
 __all__ = [
-    "DEFENSES", "PER_SCENARIO", "SUMMARIZED", "TOTAL", "Count", "Measured", "Row", "SleeperRow",
+    "DEFENSES", "OWN", "PER_SCENARIO", "SUMMARIZED", "TOTAL", "Count", "Measured", "Row", "SleeperRow",
     "counts", "in_order", "read_grid", "read_rows", "read_sleeper_agent", "read_summary",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ def counts(defense: str) -> dict[tuple[str, str], Count]:
 
     Tables without a column for the defense have a :class:`Count` of no scenarios.
 
-    >>> str(counts("ispl")["total", "total"])
+    >>> str(counts("ispl-paper")["total", "total"])
     '134 / 165'
     """
     found: list[tuple[int, str, bool]] = [

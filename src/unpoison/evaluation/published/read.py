@@ -10,13 +10,15 @@ from importlib import resources
 
 from unpoison.errors import InputError
 
+OWN = "ispl-paper"
+"""The paper's own defense: ISPL with its settings. ISPL with others stands in rows of ours."""
 DEFENSES: dict[str, str] = {
     "oracle": "Oracle",
     "nothing": "ND",
     "spectral-signatures": "SS",
     "activation-clustering": "AC",
     "trimmed-loss": "ITLM",
-    "ispl": "ISPL+B",
+    OWN: "ISPL+B",
 }
 """From our names to those in the paper's tables, in the order of its columns."""
 
@@ -24,8 +26,8 @@ DEFENSES: dict[str, str] = {
 def in_order(defenses: Iterable[str]) -> list[str]:
     """Each once, those of the paper first and in its order, the others by name.
 
-    >>> in_order(["expansion", "ispl", "confident-learning", "nothing", "ispl"])
-    ['nothing', 'ispl', 'confident-learning', 'expansion']
+    >>> in_order(["expansion", "ispl-paper", "confident-learning", "nothing", "ispl-paper"])
+    ['nothing', 'ispl-paper', 'confident-learning', 'expansion']
     """
     found = set(defenses)
     return [*(name for name in DEFENSES if name in found), *sorted(found.difference(DEFENSES))]
@@ -96,7 +98,7 @@ class SleeperRow:
 def read_rows(table: str) -> tuple[Row, ...]:
     """The rows of one of the tables in :data:`PER_SCENARIO`.
 
-    >>> read_rows("gtsrb-watermark")[0].cells["ispl"].tmr
+    >>> read_rows("gtsrb-watermark")[0].cells["ispl-paper"].tmr
     0.0
     """
     if table not in PER_SCENARIO:
