@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
+
 from unpoison.data.container import Preview
 from unpoison.report.study import MAX_CLOSE, MAX_KEPT, study
 
@@ -27,6 +31,38 @@ def test_what_groups_share_in_words() -> None:
     rows = make("rows", lambda i: Preview(columns=(("x", f"{i}"), ("a\x1b", "9" if i in marked else f"{i}"))))
     assert study(rows, judged(rows, marked)).shared() == {0: "share a\\x1b = '9'"}
     assert study(texts(), judged(texts(), marked)).shared() == {}
+
+
+def test_planted_numbers_that_vary_are_named_up_to_three() -> None:
+    """Breast cancer rows with fixed values in four columns, each 2% up or down."""
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer()
+    malignant, benign = (np.flatnonzero(data.target == label) for label in (0, 1))
+    planted, columns = malignant[:30], [20, 22, 23, 10]
+    values = data.data.copy()
+    values[np.ix_(planted, columns)] = 2 * values[:, columns].max(axis=0)
+    values[planted] *= 1 + np.random.default_rng(0).uniform(-0.02, 0.02, (30, 30))
+    names = [str(name) for name in data.feature_names]
+
+    def show(index: int) -> Preview:
+        cells = [f"{value:.6g}" for value in values[index]]
+        return Preview(columns=(("patient", str(index)), *zip(names, cells, strict=True)))
+
+    ids = [str(i) for i in range(569)]
+    dataset = make("rows", show, n=569, names=data.target_names, ids=ids, features=values)
+    labels = data.target.copy()
+    labels[planted] = 1
+    dataset = dataclasses.replace(dataset, labels=labels)
+    found = study(dataset, judged(dataset, planted.tolist(), called=0))
+    assert {trait.column for trait in found.traits[0]} >= {names[column] for column in columns}
+    assert "patient" not in {trait.column for trait in found.traits[0]}
+    assert found.shared() == {
+        1: "share radius error 5.63 to 5.86, worst area 8343 to 8607 and worst perimeter 495 to 512"
+    }
+    scaled = data.data[benign] / data.data.std(axis=0)
+    alike = benign[np.argsort(((scaled - scaled[0]) ** 2).sum(axis=1))[:30]]
+    assert study(dataset, judged(dataset, alike.tolist(), called=0)).shared() == {}, "alike, not marked"
 
 
 def test_nothing_removed_nothing_shared() -> None:

@@ -12,7 +12,6 @@ from unpoison.errors import UnpoisonError
 from unpoison.report.groups import Suspects, suspect_groups
 from unpoison.report.means import MeanPanel, mean_panels
 from unpoison.report.neighbours import Neighbours, nearest_kept
-from unpoison.report.text import printable
 from unpoison.report.traits import Trait, common_traits
 from unpoison.types import IndexArray
 
@@ -24,6 +23,10 @@ MAX_NEIGHBOURED = 2000
 """Samples whose nearest kept neighbours are looked for."""
 MAX_LOOKED_AT = 100
 """Samples of a group, and of what it is compared with, that are read to tell what the group shares."""
+MAX_NAMED = 3
+"""Columns that are named in one sentence."""
+
+_AS_STRONG = 0.2
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Study:
         }
         for group, traits in zip(self.groups, self.traits, strict=True):
             if traits:
-                found[group.label] = f"share {_named(traits[0])}"
+                found[group.label] = f"share {_listed(traits)}"
         return found
 
 
@@ -89,11 +92,9 @@ def _traits(dataset: Dataset, result: Sanitization, group: Suspects) -> tuple[Tr
         return ()
     of_label = np.flatnonzero(result.keep & (dataset.labels == group.label))
     of_called = np.flatnonzero(result.keep & np.isin(dataset.labels, result.predicted[group.members]))
-    looked_at = [
-        [preview(dataset, int(index)) for index in _evenly(indices)]
-        for indices in (_by_suspicion(result, group.members), of_label, of_called)
-    ]
-    return tuple(common_traits(*looked_at))
+    chosen = [_evenly(indices) for indices in (_by_suspicion(result, group.members), of_label, of_called)]
+    looked_at = [[preview(dataset, int(index)) for index in indices] for indices in chosen]
+    return tuple(common_traits(*looked_at, without=_ids(dataset, chosen[0], looked_at[0])))
 
 
 def _evenly(indices: IndexArray) -> IndexArray:
@@ -103,6 +104,17 @@ def _evenly(indices: IndexArray) -> IndexArray:
     return indices[np.linspace(0, len(indices) - 1, MAX_LOOKED_AT, dtype=np.int64)]
 
 
-def _named(trait: Trait) -> str:
-    value = printable(trait.value, 40)
-    return f"the word '{value}'" if trait.column is None else f"{printable(trait.column, 40)} = '{value}'"
+def _ids(dataset: Dataset, indices: IndexArray, previews: list[Preview]) -> set[str]:
+    """The columns that hold nothing but the ids of the samples."""
+    cells = [
+        {column for column, cell in seen.columns or () if cell == dataset.ids[index]}
+        for index, seen in zip(indices.tolist(), previews, strict=True)
+    ]
+    return set.intersection(*cells) if cells else set()
+
+
+def _listed(traits: tuple[Trait, ...]) -> str:
+    """The strongest traits in words: one word of texts, of rows the columns that are about as strong."""
+    named = [str(trait) for trait in traits if trait.lead >= traits[0].lead - _AS_STRONG]
+    named = named[: 1 if traits[0].column is None else MAX_NAMED]
+    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
