@@ -37,7 +37,11 @@ def experiment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         if task.scenario == OTHER:
             raise InputError(f"no data {NASTY}\nsecond line")
         tmr = 0.9 if task.defense == "nothing" else 0.004
-        return {"accuracy": 0.95, "tmr": tmr, "asr": tmr, "false_positives": 12}
+        return {
+            "n": 100, "accuracy": 0.95, "tmr": tmr, "asr": tmr, "false_positives": 12, "false_negatives": 0,
+            "true_positive_rate": 1.0, "false_positive_rate": 0.12, "auc": 1.0,
+            "defense_cost": {"trained": 0, "scored": 0, "seconds": 0.0},
+        }  # fmt: skip
 
     module.run_task = run_task
     monkeypatch.setitem(sys.modules, EXPERIMENT, module)
@@ -288,9 +292,28 @@ def test_a_table_with_our_results(experiment: Any, tmp_path: Path) -> None:
     assert left_out.startswith("note: 2 results are left out: add --defense nothing")
 
 
+def test_a_table_of_some_defenses(experiment: Any, tmp_path: Path) -> None:
+    both = ("--defense", "nothing", "--defense", "ispl", "--defense", "ispl+clean")
+    assert call("bench", "run", "--scenario", SCENARIO, *both, "--out", tmp_path).code == 0
+    other = ("--scenario", "gtsrb-watermark-1-2-eps20", "--defense", "nothing")
+    assert call("bench", "run", *other, "--out", tmp_path).code == 0
+    for name, count in (("nothing", "0 / 6"), ("ispl", "3 / 3"), ("ispl+clean", "3 / 3")):
+        done = call("bench", "table", "comparison", "--defense", name, "--out", tmp_path)
+        (line,) = [line for line in done.out.splitlines() if line.startswith(name[:4])]
+        assert count in line
+    done = call("bench", "table", "gtsrb-watermark", "--defense", "nothing", "--out", tmp_path)
+    ours = {line.split()[4] for line in done.out.splitlines() if line.endswith("yes")}
+    assert (done.code, ours) == (0, {"nothing"})
+    for name, message in (("isp", "no defense is called 'isp'"), ("extra", "no results of 'extra', only of")):
+        refused = call("bench", "table", "comparison", "--defense", name, "--out", tmp_path)
+        assert (refused.code, refused.out) == (2, "")
+        assert message in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("summary", "--published", "--defense", "ispl"), "leave it out with --published"),
         (("summary",), "Give either --out"),
         (("summary", "--published", "--out", "."), "Give either --out"),
         (("sumary", "--published"), "no table is called 'sumary'; did you mean summary"),

@@ -10,6 +10,8 @@ from unpoison.errors import InputError
 from unpoison.evaluation.comparison import compare
 from unpoison.evaluation.table_layout import Table
 
+A, B, C, D = (f"gtsrb-watermark-{case}" for case in ("1-2-eps10", "1-2-eps20", "38-4-eps10", "38-4-eps20"))
+
 
 def run(scenario: str, defense: str, **values: Any) -> dict[str, Any]:
     usual = {
@@ -27,9 +29,9 @@ def rows(table: Table) -> dict[str, dict[str, str]]:
 def test_medians_over_the_attacks_that_all_met_and_that_took_hold() -> None:
     found = compare(
         [
-            run("a", "mine"), run("b", "mine", tmr=0.5, auc=0.25), run("c", "mine", tmr=0.9, took_hold=False),
-            run("a", "other", tmr=0.01), run("b", "other", auc=None), run("c", "other", took_hold=False),
-            run("d", "mine", tmr=1.0),
+            run(A, "mine"), run(B, "mine", tmr=0.5, auc=0.25), run(C, "mine", tmr=0.9, took_hold=False),
+            run(A, "other", tmr=0.01), run(B, "other", auc=None), run(C, "other", took_hold=False),
+            run(D, "mine", tmr=1.0),
         ]
     )  # fmt: skip
     assert found.title == "Defenses on the same 2 attacks at scale laptop"
@@ -42,22 +44,41 @@ def test_medians_over_the_attacks_that_all_met_and_that_took_hold() -> None:
     assert "Of 3 attacks that every defense met, 2 took hold" in found.notes[0]
 
 
+def test_a_defense_that_was_run_on_little_can_be_left_out() -> None:
+    results = [run(A, "mine"), run(B, "mine"), run(A, "other"), run(B, "other"), run(A, "partly")]
+    assert rows(compare(results))["mine"]["defended"] == "1 / 1"
+    chosen = rows(compare(results, only=["other", "mine"]))
+    assert {name: row["defended"] for name, row in chosen.items()} == {"mine": "2 / 2", "other": "2 / 2"}
+
+
+def test_counts_by_epsilon_and_of_what_is_possible() -> None:
+    tmr = {A: 0.5, B: 0.0, C: 0.0, D: 0.02}
+    results = [run(name, "mine", tmr=rate) for name, rate in tmr.items()]
+    (mine,) = rows(compare(results)).values()
+    assert (mine["defended"], mine["by epsilon"]) == ("2 / 4", "- 1/2 1/2")
+    assert mine["of what a perfect filter defends"] == "-"
+    perfect = [run(name, "oracle", tmr=0.02 if name == D else 0.0) for name in tmr]
+    for only in ([], ["mine"]):
+        mine = rows(compare([*results, *perfect], only=only))["mine"]
+        assert mine["of what a perfect filter defends"] == "2 / 3"
+
+
 def test_the_papers_come_first_whatever_the_order_of_results() -> None:
     given = ("random", "ispl-authors", "activation-clustering", "nothing", "expansion")
-    assert list(rows(compare([run("a", name) for name in given]))) == [
+    assert list(rows(compare([run(A, name) for name in given]))) == [
         "nothing", "activation-clustering", "expansion", "ispl-authors", "random"
     ]  # fmt: skip
 
 
 def test_what_is_removed_of_clean_data_stands_beside() -> None:
-    found = compare([run("a", "mine"), run("a", "mine+clean", false_positive_rate=0.07)])
+    found = compare([run(A, "mine"), run(A, "mine+clean", false_positive_rate=0.07)])
     assert list(rows(found)) == ["mine"]
     assert rows(found)["mine"]["removed, none planted"] == "7.0"
 
 
 @pytest.mark.parametrize(
     "results",
-    [[], [run("a", "mine", took_hold=False)], [run("a", "mine"), run("b", "other")]],
+    [[], [run(A, "mine", took_hold=False)], [run(A, "mine"), run(B, "other")]],
     ids=["none", "not held", "nothing shared"],
 )
 def test_nothing_to_compare(results: list[dict[str, Any]]) -> None:
@@ -67,4 +88,4 @@ def test_nothing_to_compare(results: list[dict[str, Any]]) -> None:
 
 def test_scales_do_not_mix() -> None:
     with pytest.raises(InputError, match="which no table may mix"):
-        compare([run("a", "mine"), run("b", "mine", scale="paper")])
+        compare([run(A, "mine"), run(B, "mine", scale="paper")])

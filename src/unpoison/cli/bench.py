@@ -135,10 +135,15 @@ def status(out: Path) -> None:
 @_scale
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--published", is_flag=True, help="The paper's numbers alone.")
-def table(name: str, out: Path | None, scale: str, form: Any, published: bool) -> None:
+@click.option(
+    "--defense", "names", multiple=True, metavar="NAME", help="Of ours, only this defense; all if none."
+)
+def table(
+    name: str, out: Path | None, scale: str, form: Any, published: bool, names: tuple[str, ...]
+) -> None:
     """Print the table NAME of the paper, with the results in --out beside its numbers.
 
-    The table 'comparison' is ours: the defenses on the same scenarios.
+    The table 'comparison' is ours: the defenses on the scenarios that all of them were run on.
     """
     from unpoison.evaluation.bench import ON_CLEAN
     from unpoison.evaluation.comparison import COMPARISON, compare
@@ -146,11 +151,15 @@ def table(name: str, out: Path | None, scale: str, form: Any, published: bool) -
 
     if published == (out is not None):
         raise click.UsageError("Give either --out, the folder with your results, or --published.")
+    if published and names:
+        raise click.UsageError("--defense chooses among your results; leave it out with --published.")
     found = [] if out is None else _results(out, scale)
+    only = _with_results(names, found)
     if name == COMPARISON and not published:
-        click.echo(_shown_lines(compare(found).render(form)))
+        click.echo(_shown_lines(compare(found, only=only).render(form)))
         return
-    found = [result for result in found if not result["defense"].endswith(ON_CLEAN)]
+    there = only or {result["defense"] for result in found if not result["defense"].endswith(ON_CLEAN)}
+    found = [result for result in found if result["defense"] in there]
     click.echo(_shown_lines(build(name, found).render(form)))
 
 
@@ -286,6 +295,20 @@ def _results(out: Path, scale: str) -> list[Any]:
             f"{out} holds no results at scale {scale!r}; run: unpoison bench run --scale {scale} --out {out}"
         )
     return found
+
+
+def _with_results(names: Iterable[str], found: Iterable[Any]) -> list[str]:
+    """The defenses of these names, all of which must have results; NAME+clean belongs to NAME."""
+    from unpoison.errors import InputError
+    from unpoison.evaluation.bench import ON_CLEAN, defenses
+
+    there = sorted({result["defense"] for result in found})
+    names = [name.removesuffix(ON_CLEAN) for name in names]
+    for name in names:
+        if name not in there:
+            defenses([name])  # refuses what is no defense
+            raise InputError(f"there are no results of {name!r}, only of {', '.join(there)}")
+    return list(dict.fromkeys(names))
 
 
 def _tell_estimate(estimate: Estimate, given: dict[str, Any]) -> None:

@@ -2,53 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import TypeAlias
 
 from unpoison.errors import InputError
 from unpoison.evaluation.bench import ON_CLEAN
 from unpoison.evaluation.outcomes import SUCCESS, Result, scale_of
-from unpoison.evaluation.published import in_order
+from unpoison.evaluation.published import Count, in_order
+from unpoison.evaluation.scenarios import EPSILONS, by_name
 from unpoison.evaluation.table_layout import Table
 
 COMPARISON = "comparison"
 """The name of the table on the command line."""
 COLUMNS = (
-    "defense", "defended", "TMR", "accuracy", "found", "clean removed", "AUC", "removed, none planted", "cost"
+    "defense", "defended", "by epsilon", "of what a perfect filter defends", "TMR", "accuracy", "found",
+    "clean removed", "AUC", "removed, none planted", "cost",
 )  # fmt: skip
+PERFECT = "oracle"
 FORWARD = 1 / 3
 """The work of a forward pass, where a training pass is one."""
 
 _Place: TypeAlias = tuple[str, int]
 """A scenario and a seed."""
+_Runs: TypeAlias = Mapping[_Place, Result]
 
 
-def compare(results: Iterable[Result]) -> Table:
-    """Medians over the scenarios and seeds that every defense was run on, if the attack took hold there."""
+def compare(results: Iterable[Result], *, only: Collection[str] = ()) -> Table:
+    """Medians over the scenarios and seeds that every defense was run on, if the attack took hold there.
+
+    ``only`` names the defenses to compare, in place of all that have results.
+    """
     results = list(results)
     scale = scale_of(results)
-    poisoned: dict[str, dict[_Place, Result]] = {}
-    on_clean: dict[str, list[Result]] = {}
-    for result in results:
-        name = str(result["defense"])
-        if name.endswith(ON_CLEAN):
-            on_clean.setdefault(name.removesuffix(ON_CLEAN), []).append(result)
-        else:
-            poisoned.setdefault(name, {})[str(result["scenario"]), int(result["seed"])] = result
-    shared = sorted(set.intersection(*(set(runs) for runs in poisoned.values()))) if poisoned else []
-    held = [place for place in shared if any(runs[place]["took_hold"] for runs in poisoned.values())]
+    runs = _by_defense(result for result in results if not _is_clean(result))
+    on_clean = _by_defense(result for result in results if _is_clean(result))
+    chosen = {name: runs.get(name, {}) for name in in_order(only or runs)}
+    shared = sorted(set.intersection(*map(set, chosen.values()))) if chosen else []
+    held = [place for place in shared if any(each[place]["took_hold"] for each in chosen.values())]
     if not held:
         raise InputError(
-            "there is no scenario that every defense was run on and whose attack took hold; run more of them"
+            "there is no scenario that every defense was run on and whose attack took hold; run more of "
+            "them, or name the defenses to compare with --defense"
         )
+    possible = {place for place, run in runs.get(PERFECT, {}).items() if _is_defended(run)}
     rows = tuple(
-        _row(name, [poisoned[name][place] for place in held], on_clean.get(name, ()))
-        for name in in_order(poisoned)
+        _row(name, {place: each[place] for place in held}, on_clean.get(name + ON_CLEAN, {}), possible)
+        for name, each in chosen.items()
     )
-    return Table(
-        f"Defenses on the same {len(held)} attacks at scale {scale}", COLUMNS, rows, _notes(shared, held)
-    )
+    title = f"Defenses on the same {len(held)} attacks at scale {scale}"
+    return Table(title, COLUMNS, rows, _notes(shared, held))
+
+
+def _by_defense(results: Iterable[Result]) -> dict[str, dict[_Place, Result]]:
+    found: dict[str, dict[_Place, Result]] = {}
+    for result in results:
+        place = str(result["scenario"]), int(result["seed"])
+        found.setdefault(str(result["defense"]), {})[place] = result
+    return found
+
+
+def _is_clean(result: Result) -> bool:
+    return str(result["defense"]).endswith(ON_CLEAN)
+
+
+def _is_defended(run: Result) -> bool:
+    return bool(run["tmr"] < SUCCESS / 100)
 
 
 def epoch_equivalents(cost: Mapping[str, float], n: int) -> float:
@@ -60,12 +79,14 @@ def epoch_equivalents(cost: Mapping[str, float], n: int) -> float:
     return (cost["trained"] + FORWARD * cost["scored"]) / n
 
 
-def _row(name: str, runs: Sequence[Result], clean: Sequence[Result]) -> tuple[str, ...]:
-    defended = sum(run["tmr"] < SUCCESS / 100 for run in runs)
+def _row(name: str, held: _Runs, on_clean: _Runs, possible: Collection[_Place]) -> tuple[str, ...]:
+    runs, clean = list(held.values()), list(on_clean.values())
     cost = median(epoch_equivalents(run["defense_cost"], run["n"]) for run in runs)
     return (
         name,
-        f"{defended} / {len(runs)}",
+        str(_count(runs)),
+        _by_epsilon(held),
+        str(_count([run for place, run in held.items() if place in possible])),
         _percent([run["tmr"] for run in runs]),
         _percent([run["accuracy"] for run in runs]),
         _percent([run["true_positive_rate"] for run in runs]),
@@ -74,6 +95,15 @@ def _row(name: str, runs: Sequence[Result], clean: Sequence[Result]) -> tuple[st
         _percent([run["false_positive_rate"] for run in clean]),
         f"{cost:.0f}",
     )
+
+
+def _count(runs: Sequence[Result]) -> Count:
+    return Count(sum(map(_is_defended, runs)), len(runs))
+
+
+def _by_epsilon(held: _Runs) -> str:
+    groups = ([run for (name, _), run in held.items() if by_name(name).epsilon == e] for e in EPSILONS)
+    return " ".join(str(_count(runs)).replace(" ", "") for runs in groups)
 
 
 def _percent(shares: Sequence[float]) -> str:
@@ -87,8 +117,9 @@ def _number(values: Sequence[float]) -> str:
 def _notes(shared: Sequence[_Place], held: Sequence[_Place]) -> tuple[str, ...]:
     return (
         f"Of {len(shared)} attacks that every defense met, {len(held)} took hold; the others do not count.",
-        "Defended: TMR below 1%. All else are medians, in percent but for AUC and cost. Found: planted "
-        "samples that it removes.",
+        f"Defended: TMR below 1%; by epsilon: at {', '.join(map(str, EPSILONS))}%; of what a perfect filter "
+        "defends: of the attacks that leave below 1% when exactly what was planted is removed.",
+        "All else are medians, in percent but for AUC and cost. Found: planted samples that it removes.",
         "Removed, none planted: of the same data before an attack. Cost: of the defense, without the victim, "
         "in epochs of training over all the data; a forward pass counts a third.",
     )
