@@ -141,7 +141,7 @@ def test_says_what_was_found() -> None:
         "sharpness 43.0% How clearly the group stands apart",
         "other thing 7.5",
         "text number 27 cat → dog sample 27 suspicion 0.9",
-        "left over 120 10",
+        "left over 3 labels 120 10",
         "setting: alpha 0.1",
         "unpoison clean x",
         dataset.fingerprint,
@@ -335,6 +335,22 @@ def test_groups_removed_first_then_by_size() -> None:
     assert re.findall(r"(removed|kept) (\d) samples labelled", text) == [
         *(("removed", "4"), ("removed", "2"), ("kept", "9"), ("kept", "5"))
     ]
+
+
+def test_numbers_of_one_group_explain_each_other() -> None:
+    dataset = texts()
+    result = judged(dataset, range(0, 30, 3))
+    result.predicted[[0, 3]] = 2
+    components = np.where(result.keep, 0, 2)[None, :]
+    components[0, 0] = 0
+    groups = (Group(1, 5, False, 2), Group(0, 9, True, 1))
+    result = dataclasses.replace(result, groups=groups, components=components)
+    text = shown(page(dataset, result, method="out-of-subset"))
+    assert "8 of the 10 samples labelled “cat”, those called “dog”" in text
+    assert "removed Group 2: 9 samples labelled “cat”, called “dog” 1 more sample with this label was" in text
+    assert "kept Group 1: 5 samples labelled “dog”" in text
+    assert "group 2 cat 9 9" in text
+    assert "the rest 3 labels 111 1" in text
 
 
 def test_no_vote_is_said() -> None:

@@ -25,9 +25,9 @@ def test_components_with_sizes_and_agreement() -> None:
     found = vote_matrix(dataset.labels, result, method="out-of-subset")
     assert found.voters == ("judge 1", "judge 2")
     assert [dataclasses.astuple(component) for component in found.components] == [
-        ("the rest", 3, 0, (1.0, 1.0)),
-        ("group 1", 2, 2, (0.5, 0.0)),
-        ("group 2", 1, 0, (1.0, None)),
+        ("the rest", (1, 2), 3, 0, (1.0, 1.0)),
+        ("group 1", (0,), 2, 2, (0.5, 0.0)),
+        ("group 2", (1,), 1, 0, (1.0, None)),
     ]
 
 

@@ -23,6 +23,8 @@ class Suspects:
     called: int
     """-1 where the vote calls them different things, or nothing."""
     members: IndexArray
+    n_removed: int
+    """All removed samples of the label, these and those called something else."""
 
     @property
     def disputed(self) -> bool:
@@ -43,8 +45,8 @@ def suspect_groups(labels: LabelArray, result: Sanitization, *, limit: int = MAX
         leading = int(times.argmax())
         if called[leading] >= 0 and times[leading] >= _LEADING * len(members):
             group = members[result.predicted[members] == called[leading]]
-            found.append(Suspects(label, int(called[leading]), group))
+            found.append(Suspects(label, int(called[leading]), group, len(members)))
         else:
-            found.append(Suspects(label, -1, members))
+            found.append(Suspects(label, -1, members, len(members)))
     found.sort(key=lambda group: (-len(group.members), group.label))
     return [group for group in found[:limit] if len(group.members) >= 2]

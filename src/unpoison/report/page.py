@@ -8,6 +8,7 @@ but that one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,7 @@ from unpoison.report.matrix import removal_matrix
 from unpoison.report.review import Review
 from unpoison.report.samples import PICTURES_A_CHUNK, PageSamples, page_samples
 from unpoison.report.study import Study, study
-from unpoison.report.votes import vote_matrix
+from unpoison.report.votes import GROUPING, vote_matrix
 
 STILL_REMOVED = 24
 STILL_KEPT = 12
@@ -53,6 +54,10 @@ class GroupCard:
     size: int
     removed: bool
     evidence: list[EvidenceLine]
+    number: int | None
+    """As the table of components counts it; None where components are not groups."""
+    n_more: int
+    """Removed samples of its label that are not in it, where it is the only removed group of the label."""
 
 
 def render(
@@ -87,7 +92,7 @@ def render(
         still_removed=[card for card in samples.cards if not card.run_keep][:STILL_REMOVED],
         still_kept=[card for card in samples.cards if card.run_keep][:STILL_KEPT],
         histogram=histogram(result.suspicion, result.keep),
-        groups=_group_cards(groups),
+        groups=_group_cards(dataset, result, record),
         n_more_groups=max(0, len(groups) - MAX_GROUPS),
         votes=vote_matrix(dataset.labels, result, method=record["method"]),
         facts=_facts(record),
@@ -138,8 +143,12 @@ def _page_data(dataset: Dataset, samples: PageSamples, record: Mapping[str, Any]
     return f'{embed.to_json(head)[:-1]},"samples":[{",".join(samples.rows)}]}}'
 
 
-def _group_cards(groups: list[dict[str, Any]]) -> list[GroupCard]:
-    ranked = sorted(groups, key=lambda group: (not group["removed"], -group["size"]))
+def _group_cards(dataset: Dataset, result: Sanitization, record: Mapping[str, Any]) -> list[GroupCard]:
+    groups = list(enumerate(record["result"]["groups"], start=1))
+    numbered = record["method"] in GROUPING
+    n_groups = Counter(group["label"] for _, group in groups if group["removed"])
+    n_removed = Counter(dataset.class_names[label] for label in dataset.labels[~result.keep])
+    groups.sort(key=lambda item: (not item[1]["removed"], -item[1]["size"]))
     return [
         GroupCard(
             label=group["label"],
@@ -147,8 +156,12 @@ def _group_cards(groups: list[dict[str, Any]]) -> list[GroupCard]:
             size=group["size"],
             removed=group["removed"],
             evidence=explain(group["evidence"]),
+            number=number if numbered else None,
+            n_more=max(0, n_removed[group["label"]] - group["size"])
+            if group["removed"] and n_groups[group["label"]] == 1
+            else 0,
         )
-        for group in ranked[:MAX_GROUPS]
+        for number, group in groups[:MAX_GROUPS]
     ]
 
 

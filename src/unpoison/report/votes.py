@@ -20,6 +20,8 @@ class Component:
     """A set of samples that a run found to belong together."""
 
     name: str
+    labels: tuple[int, ...]
+    """Those that its samples carry."""
     size: int
     removed: int
     agreement: tuple[float | None, ...]
@@ -43,6 +45,7 @@ def vote_matrix(labels: LabelArray, result: Sanitization, *, method: str) -> Vot
     shown = [
         Component(
             name=name,
+            labels=tuple(np.unique(labels[members]).tolist()),
             size=len(members),
             removed=int((~result.keep[members]).sum()),
             agreement=_agreement(labels, result, members),
