@@ -21,6 +21,11 @@ SCENARIO = "gtsrb-watermark-1-2-eps10"
 OTHER = "cifar10-dirty-label-0-2-eps5"
 EXPERIMENT = "unpoison.evaluation.experiment"
 NASTY = "a\x1b[31m\u202e"
+MEASURED = {
+    "n": 100, "accuracy": 0.95, "tmr": 0.0, "asr": 0.5, "false_positives": 12, "false_negatives": 0,
+    "true_positive_rate": 1.0, "false_positive_rate": 0.12, "auc": 1.0,
+    "defense_cost": {"trained": 0, "scored": 0, "seconds": 0.0},
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -36,12 +41,7 @@ def experiment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         module.calls.append(task)
         if task.scenario == OTHER:
             raise InputError(f"no data {NASTY}\nsecond line")
-        tmr = 0.9 if task.defense == "nothing" else 0.004
-        return {
-            "n": 100, "accuracy": 0.95, "tmr": tmr, "asr": tmr, "false_positives": 12, "false_negatives": 0,
-            "true_positive_rate": 1.0, "false_positive_rate": 0.12, "auc": 1.0,
-            "defense_cost": {"trained": 0, "scored": 0, "seconds": 0.0},
-        }  # fmt: skip
+        return {**MEASURED, "tmr": 0.9 if task.defense == "nothing" else 0.004}
 
     module.run_task = run_task
     monkeypatch.setitem(sys.modules, EXPERIMENT, module)
@@ -137,9 +137,14 @@ def test_a_damaged_result_is_noted(experiment: Any, tmp_path: Path) -> None:
     assert call(*arguments).code == 0
     path = tmp_path / "laptop" / SCENARIO / "ispl-seed0.json"
     path.write_text("{")
+    assert call(*arguments, "--estimate").out.startswith("2 tasks, 1 of them done, 1 to run")
+    assert call(*arguments, "--estimate", "--limit-tasks", "5").out.startswith("1 tasks, 0 of them done")
     done = call(*arguments)
     assert (done.code, done.out[:24]) == (0, "done: 1, done before: 1,")
     assert done.err.startswith(f"note: {path} cannot be read")
+    path.write_text(path.read_text().replace('"tmr": 0.004', '"tmr": "abc"'))
+    assert "(its tmr is 'abc')" in call(*arguments).err
+    assert call(*arguments).err == ""
 
 
 def test_estimate_runs_nothing(experiment: Any, tmp_path: Path) -> None:
@@ -231,13 +236,13 @@ def run_task(task, *, work):
     if task.seed == 2:
         print("at work", flush=True)
         time.sleep(60)
-    return {"took_hold": True}
+    return MEASURED
 
 module.run_task = run_task
 sys.modules[module.__name__] = module
 from unpoison.cli.app import main
 main()
-"""
+""".replace("MEASURED", repr(MEASURED))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

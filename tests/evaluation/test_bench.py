@@ -45,6 +45,17 @@ def tasks(n: int = 4) -> list[BenchTask]:
     return [BenchTask(SCENARIO, "laptop", "ispl", seed) for seed in range(n)]
 
 
+MEASURED: dict[str, Any] = {
+    "n": 100, "accuracy": 0.9, "tmr": 0.5, "asr": 0.6, "false_positives": 3, "false_negatives": 0,
+    "true_positive_rate": 1.0, "false_positive_rate": 0.03, "auc": None,
+    "defense_cost": {"trained": 800, "scored": 600, "seconds": 1.0},
+}  # fmt: skip
+
+
+def measure(task: BenchTask, *, work: Path) -> dict[str, Any]:
+    return MEASURED
+
+
 def draw(task: BenchTask, *, work: Path) -> dict[str, Any]:
     """A result that follows from the task alone."""
     assert list(work.iterdir()) == []
@@ -394,8 +405,10 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, store: Store, log: Pa
 
 def test_estimates_count_what_is_left(store: Store) -> None:
     go(store, chosen=tasks(1))
-    found = estimate(tasks(), store, seconds=lambda task: 10.0 * task.seed)
+    found = estimate(tasks(), store, seconds=lambda task: 10.0 * task.seed, run=draw)
     assert (found.tasks, found.done, found.seconds) == (4, 1, 60.0)
+    # of the paper's experiments it knows what a result must hold, and run would run this one again
+    assert estimate(tasks(), store, seconds=lambda _: 1.0).done == 0
 
 
 def test_status_counts_by_table_and_family(store: Store, log: Path) -> None:
@@ -428,8 +441,9 @@ def test_status_reads_no_results(store: Store, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_results_of_one_scale(store: Store) -> None:
-    go(store, chosen=[*tasks(2), BenchTask(SCENARIO, "paper", "ispl", 0)])
-    (store.folder / f"{tasks()[1].name}.json").write_text("{")
+    chosen = [BenchTask(SCENARIO, "laptop", "nothing", seed) for seed in range(2)]
+    go(store, measure, chosen=[*chosen, BenchTask(SCENARIO, "paper", "nothing", 0)])
+    (store.folder / f"{chosen[1].name}.json").write_text("{")
     found, notes = results(store, scale="laptop")
     assert [(row["scenario"], row["scale"], row["seed"], row["took_hold"]) for row in found] == [
         (SCENARIO, "laptop", 0, True)
@@ -437,11 +451,47 @@ def test_results_of_one_scale(store: Store) -> None:
     assert len(notes) == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tmr": "abc"}, "its tmr is 'abc'"),
+        ({"tmr": None}, "its tmr is None"),
+        ({"accuracy": 1.5}, "its accuracy is 1.5"),
+        ({"auc": True}, "its auc is True"),
+        ({"n": 0}, "its n is 0"),
+        ({"false_negatives": -1}, "its false_negatives is -1"),
+        ({"defense_cost": None}, "its defense_cost.trained is None"),
+        ({"defense_cost": {"trained": 1}}, "its defense_cost.scored is None"),
+        ({"took_hold": "yes"}, "its took_hold is 'yes'"),
+    ],
+)
+def test_a_result_with_bad_values_is_damaged(change: dict[str, Any], reason: str, store: Store) -> None:
+    chosen = [BenchTask(SCENARIO, "laptop", "nothing", seed) for seed in range(2)]
+    go(store, measure, chosen=chosen)
+    path = store.folder / f"{chosen[1].name}.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "result": {**MEASURED, **change}}))
+    found, (note,) = results(store, scale="laptop")
+    assert [row["seed"] for row in found] == [0]
+    assert note == f"{path} cannot be read ({reason}) and counts as not there"
+    assert estimate(chosen, store, seconds=lambda _: 1.0).done == 1
+
+
+def test_a_result_under_the_name_of_another_task_is_damaged(store: Store) -> None:
+    chosen = BenchTask(SCENARIO, "laptop", "nothing", 0)
+    go(store, measure, chosen=[chosen])
+    path = store.folder / f"{chosen.name}.json"
+    path.with_name("nothing-seed1.json").write_bytes(path.read_bytes())
+    found, (note,) = results(store, scale="laptop")
+    assert len(found) == 1
+    assert "it is not of the task that it is called after" in note
+
+
 def test_whether_an_attack_took_hold_follows_from_the_undefended_victim(store: Store) -> None:
     def measured(task: BenchTask, *, work: Path) -> dict[str, Any]:
-        return {"tmr": (0.05, 0.9, None)[task.seed] if task.defense == "nothing" else 0.0}
+        return {**MEASURED, "tmr": (0.05, 0.9)[task.seed] if task.defense == "nothing" else 0.0}
 
-    chosen = [BenchTask(SCENARIO, "laptop", by, seed) for by in ("nothing", "ispl") for seed in range(3)]
+    chosen = [BenchTask(SCENARIO, "laptop", by, seed) for by in ("nothing", "ispl") for seed in range(2)]
     go(store, measured, chosen=[*chosen, BenchTask(SCENARIO, "laptop", "ispl", 7)])
     found, notes = results(store, scale="laptop")
     assert [(row["defense"], row["seed"], row["took_hold"]) for row in found] == [
@@ -451,5 +501,5 @@ def test_whether_an_attack_took_hold_follows_from_the_undefended_victim(store: S
         ("nothing", 1, True),
     ]
     assert notes == (
-        "3 results are left out: add --defense nothing, which tells whether the attack takes hold",
+        "1 results are left out: add --defense nothing, which tells whether the attack takes hold",
     )

@@ -204,10 +204,12 @@ def _details(scenario: Scenario, setup: Any) -> str:
 
 def _tasks(given: dict[str, Any], store: Any) -> list[BenchTask]:
     """What the options ask for; with --limit-tasks, the first of those that are not done."""
+    from unpoison.evaluation.bench import finished
+
     tasks = _recorded_tasks(given) if given["recorded"] else _chosen_tasks(given)
     if given["limit_tasks"] is None:
         return tasks
-    done = store.listing().done
+    done = finished((task.name for task in tasks), store).records
     return [task for task in tasks if task.name not in done][: given["limit_tasks"]]
 
 

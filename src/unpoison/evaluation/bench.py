@@ -21,10 +21,10 @@ from typing import Any, Protocol, TypeAlias
 
 from unpoison.attacks.options import meant
 from unpoison.errors import InputError, MissingExtraError, UnpoisonError
-from unpoison.evaluation.outcomes import Result
+from unpoison.evaluation.outcomes import Result, check_values
 from unpoison.evaluation.scales import scale_named
 from unpoison.evaluation.scenarios import SUMMARY, Scenario, by_name, catalog
-from unpoison.evaluation.store import Record, Store, machine
+from unpoison.evaluation.store import Reading, Record, Store, machine
 from unpoison.events import Listener, Progress, ignore
 
 STAGE = "tasks"
@@ -213,12 +213,24 @@ def run(
         raise InputError(f"The 'retries' parameter must be at least 0. Got {retries} instead.")
     wanted = {task.name: task for task in tasks}
     with store.lock():
-        listing = store.listing()
-        before = store.results(name for name in wanted if name in listing.done)
+        before = finished(wanted, store, run=run)
         store.extend_plan(wanted)
         shift = _Shift(store, runner, run, retries, listener, command, len(wanted), len(before.records))
         shift.work([task for name, task in wanted.items() if name not in before.records])
     return Outcome(tuple(shift.done), tuple(before.records), shift.failed, before.damaged)
+
+
+def finished(names: Iterable[str], store: Store, *, run: Experiment = run_task) -> Reading:
+    """The results there are of these tasks. Those of the paper's experiments must have sound values too."""
+    done = store.listing().done
+    return store.results((name for name in names if name in done), check=_check if run is run_task else None)
+
+
+def _check(name: str, record: Record) -> None:
+    found = _TASK.fullmatch(name)
+    if found is None or record["task"] != {**found.groupdict(), "seed": int(found["seed"])}:
+        raise ValueError("it is not of the task that it is called after")
+    check_values(record["result"])
 
 
 @dataclass(frozen=True)
@@ -352,11 +364,15 @@ class Estimate:
 
 
 def estimate(
-    tasks: Iterable[BenchTask], store: Store, *, seconds: Callable[[BenchTask], float] = estimate_seconds
+    tasks: Iterable[BenchTask],
+    store: Store,
+    *,
+    seconds: Callable[[BenchTask], float] = estimate_seconds,
+    run: Experiment = run_task,
 ) -> Estimate:
     """How long the tasks without a result would take one worker."""
     wanted = {task.name: task for task in tasks}
-    done = store.listing().done & wanted.keys()
+    done = finished(wanted, store, run=run).records
     return Estimate(
         len(wanted), len(done), sum(seconds(task) for name, task in wanted.items() if name not in done)
     )
@@ -410,15 +426,13 @@ def results(store: Store, *, scale: str) -> tuple[list[Result], tuple[str, ...]]
     """Results of one scale as :func:`unpoison.evaluation.tables.build` takes them, and notes about others.
 
     Whether an attack took hold follows from the undefended victim of the same scenario and seed, if a result
-    does not say. Where there is none it cannot be told, and the result is left out.
+    does not say. Where there is none it cannot be told, and the result is left out, as are damaged ones.
     """
     names = (name for name in sorted(store.listing().done) if name.startswith(f"{scale}/"))
-    reading = store.results(names)
+    reading = store.results(names, check=_check)
     rows = [{**record["result"], **record["task"]} for record in reading.records.values()]
     undefended = {
-        (row["scenario"], row["seed"]): row["tmr"] > TOOK_HOLD
-        for row in rows
-        if row["defense"] == UNDEFENDED and row.get("tmr") is not None
+        (row["scenario"], row["seed"]): row["tmr"] > TOOK_HOLD for row in rows if row["defense"] == UNDEFENDED
     }
     found = [{"took_hold": undefended.get((row["scenario"], row["seed"])), **row} for row in rows]
     known: list[Result] = [row for row in found if row["took_hold"] is not None]

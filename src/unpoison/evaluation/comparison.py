@@ -106,8 +106,9 @@ def _by_epsilon(held: _Runs) -> str:
     return " ".join(str(_count(runs)).replace(" ", "") for runs in groups)
 
 
-def _percent(shares: Sequence[float]) -> str:
-    return f"{100 * median(shares):.1f}" if shares else ""
+def _percent(shares: Sequence[float | None]) -> str:
+    known = [share for share in shares if share is not None]
+    return f"{100 * median(known):.1f}" if known else ""
 
 
 def _number(values: Sequence[float]) -> str:

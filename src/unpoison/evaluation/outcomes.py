@@ -7,9 +7,11 @@ None or absent.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from statistics import median
 from typing import Any, TypeAlias
 
@@ -70,6 +72,31 @@ def outcomes(results: Iterable[Result]) -> dict[tuple[str, str], Outcome]:
         group[result["seed"]] = result
     scale_of(results)
     return {place: _outcome(list(group.values())) for place, group in runs.items()}
+
+
+def check_values(result: Result) -> None:
+    """Refuse the result of an experiment with a value that it cannot have measured.
+
+    Raises:
+        ValueError: A rate is no number from 0 to 1, a count is negative, ``n`` or a cost is missing.
+    """
+    for name in ("accuracy", "tmr", "asr", "false_positive_rate"):
+        _check_number(name, result.get(name), 0, 1)
+    for name in ("true_positive_rate", "auc"):  # without poison there is none
+        if result.get(name) is not None:
+            _check_number(name, result[name], 0, 1)
+    for name in ("n", "false_positives", "false_negatives"):
+        _check_number(name, result.get(name), int(name == "n"))
+    cost = result.get("defense_cost")
+    for name in ("trained", "scored"):
+        _check_number(f"defense_cost.{name}", cost.get(name) if isinstance(cost, dict) else None, 0)
+    if not isinstance(result.get("took_hold"), (bool, type(None))):
+        raise ValueError(f"its took_hold is {shortened(result['took_hold'])}")
+
+
+def _check_number(name: str, value: object, low: float, high: float = sys.float_info.max) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise ValueError(f"its {name} is {shortened(value)}")
 
 
 def _check(result: Result) -> None:

@@ -12,7 +12,7 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +24,8 @@ from unpoison import __version__
 from unpoison.errors import OutputError
 
 Record: TypeAlias = dict[str, Any]
+Check: TypeAlias = Callable[[str, Record], None]
+"""Looks at the record of a named task."""
 
 RESULT, FAILURE = ".json", ".failed.json"
 PLAN, LOCK, PARTIAL = "plan.txt", ".lock", ".partial-"
@@ -63,9 +65,12 @@ class Store:
         # a run that was killed between writing a result and removing the failure leaves both
         return Listing(frozenset(done), frozenset(failed - done))
 
-    def results(self, names: Iterable[str]) -> Reading:
-        """The results of the named tasks; files that are damaged are told, and count as not there."""
-        return self._read(names, RESULT, RESULT_PARTS)
+    def results(self, names: Iterable[str], *, check: Check | None = None) -> Reading:
+        """The results of the named tasks; files that are damaged are told, and count as not there.
+
+        So are those that ``check`` raises a ``ValueError`` about.
+        """
+        return self._read(names, RESULT, RESULT_PARTS, check)
 
     def failures(self, names: Iterable[str]) -> Reading:
         """What the named tasks failed with."""
@@ -140,12 +145,17 @@ class Store:
                 "write to with --out"
             ) from error
 
-    def _read(self, names: Iterable[str], suffix: str, parts: tuple[str, ...]) -> Reading:
+    def _read(
+        self, names: Iterable[str], suffix: str, parts: tuple[str, ...], check: Check | None = None
+    ) -> Reading:
         records, damaged = {}, []
         for name in names:
             path = self._path(name + suffix)
             try:
-                records[name] = _parsed(path.read_bytes(), parts)
+                record = _parsed(path.read_bytes(), parts)
+                if check is not None:
+                    check(name, record)
+                records[name] = record
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, RecursionError) as error:
