@@ -191,7 +191,7 @@ def test_each_result_is_a_file_with_its_provenance(store: Store) -> None:
     assert provenance["command"] == "unpoison bench run"
     assert 0 <= provenance["seconds"] < 60
     assert provenance["started"].endswith("+00:00")
-    assert {"version", "python", "platform", "torch", "hardware"} <= provenance.keys()
+    assert {"version", "code", "python", "platform", "torch", "hardware"} <= provenance.keys()
 
 
 def test_what_is_done_is_skipped(store: Store, log: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from unpoison import __version__
 from unpoison.errors import OutputError
-from unpoison.evaluation.store import Store, machine
+from unpoison.evaluation.store import Store, digest_of, machine
 
 NAME = "laptop/some-scenario/ispl-seed0"
 RECORD = {"task": {"seed": 0}, "result": {"tmr": 0.25}, "provenance": {"seconds": 1.5}}
@@ -172,9 +173,26 @@ def test_a_file_in_place_of_the_folder_cannot_be_read(tmp_path: Path) -> None:
         Store(tmp_path / "file").listing()
 
 
+def test_any_change_of_the_code_shows(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    files = {"a.py": "x = 1", "inner/b.py": "y = 2"}
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    seen = [digest_of(tmp_path)]
+    (tmp_path / "notes.txt").write_text("no code")
+    assert digest_of(tmp_path) == seen[0]
+    (tmp_path / "inner" / "b.py").write_text("y = 3")
+    seen.append(digest_of(tmp_path))
+    (tmp_path / "a.py").rename(tmp_path / "c.py")
+    seen.append(digest_of(tmp_path))
+    assert len(set(seen)) == 3
+    assert all(re.fullmatch("[0-9a-f]{12}", digest) for digest in seen)
+
+
 def test_the_machine_says_what_numbers_depend_on() -> None:
     found = machine()
     assert found["version"] == __version__
+    assert found["code"] == digest_of(SOURCE / "unpoison")
     assert found["python"] == ".".join(map(str, sys.version_info[:3]))
     assert found["hardware"]["cpus"] == os.cpu_count()
     assert found["hardware"]["model"]

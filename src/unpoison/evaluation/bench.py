@@ -24,7 +24,7 @@ from unpoison.errors import InputError, MissingExtraError, UnpoisonError
 from unpoison.evaluation.outcomes import Result, check_values
 from unpoison.evaluation.scales import scale_named
 from unpoison.evaluation.scenarios import SUMMARY, Scenario, by_name, catalog
-from unpoison.evaluation.store import Reading, Record, Store, machine
+from unpoison.evaluation.store import Reading, Record, Store, code, machine
 from unpoison.events import Listener, Progress, ignore
 
 STAGE = "tasks"
@@ -243,6 +243,7 @@ class _Job:
     def __call__(self) -> Report:
         from unpoison.outputs.record import plain
 
+        code()  # as it is now: the files may be changed while the task runs
         started, clock = _now(), time.perf_counter()
         try:
             with tempfile.TemporaryDirectory(prefix="unpoison-bench-") as work:

@@ -7,6 +7,7 @@ the folder. If it failed, ``laptop/scenario/defense-seed0.failed.json`` has the 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import platform
@@ -186,6 +187,7 @@ def machine() -> Record:
     """The versions and the hardware that results of this process come from."""
     return {
         "version": __version__,
+        "code": code(),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "numpy": _version("numpy"),
@@ -193,6 +195,22 @@ def machine() -> Record:
         "torch": _version("torch"),
         "hardware": {"cpus": os.cpu_count(), "model": _processor(), "gpu": _gpu()},
     }
+
+
+@cache
+def code() -> str:
+    """A short digest of this package's own sources: between releases the version does not tell changes."""
+    return digest_of(Path(__file__).parents[1])
+
+
+def digest_of(package: Path) -> str:
+    """Of the names and the contents of all Python files below, whatever order a file system lists them in."""
+    digest = hashlib.sha256()
+    for name, path in sorted((path.relative_to(package).as_posix(), path) for path in package.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12]
 
 
 def _files(folder: Path | str, prefix: str) -> Iterator[str]:
