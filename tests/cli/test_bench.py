@@ -340,7 +340,8 @@ def test_figures(experiment: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "no figure is called 'nonsense'; " in done.err
     monkeypatch.setitem(figures.FIGURES, "count", lambda results, to: to.write_text(str(len(list(results)))))
     assert "holds no results" in call("bench", "figure", "count", *arguments).err
-    assert call("bench", "run", "--scenario", SCENARIO, "--out", tmp_path / "results").code == 0
+    every = ("--defense", "nothing", "--defense", "ispl", "--defense", "ispl+clean")
+    assert call("bench", "run", "--scenario", SCENARIO, *every, "--out", tmp_path / "results").code == 0
     assert call("bench", "figure", "count", *arguments).out == f"drew {target}\n"
     assert target.read_text() == "6"
     assert "the figures are: " in call("bench", "figure", "nonsense", *arguments).err

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -62,10 +63,27 @@ def test_boxes_stand_in_the_order_of_the_paper_in_every_panel() -> None:
         assert list(figures._rates_of_ours(figures.outcomes(ours), epsilon)) == ["ND", "ISPL+B", "expansion"]
 
 
-def test_the_ablation_is_that_of_the_table() -> None:
-    grid = figures._grid_of_paper("tmr")
-    assert grid.shape == (5, 5)
-    assert grid[2, 3] == 7.07  # alpha 1/4, beta 1/8
+def test_titles_do_not_promise_more_scenarios_than_a_box_has() -> None:
+    axes = Mock()
+    figures._boxes(axes, {"ND": [1.0, 2.0, 3.0], "SS": [1.0], "AC": []}, title="ours")
+    axes.set_title.assert_called_once_with("ours (1 to 3 scenarios)", fontsize=9)
+    figures._boxes(axes, {"ND": [1.0, 2.0], "SS": [1.0, 0.0]}, title="ours")
+    axes.set_title.assert_called_with("ours (2 scenarios)", fontsize=9)
+
+
+def test_the_ablation_is_that_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heat_map = Mock()
+    monkeypatch.setattr(figures, "_heat_map", heat_map)
+    ours = [
+        result(ablation_name(base, 4, 8), "ispl-paper", 0.1 * i, took_hold=i > 0)
+        for i, base in enumerate(ABLATION_BASES)
+    ]
+    FIGURES["ablation"](ours, tmp_path / "a.png")
+    _, theirs, _, own = (call.args[1] for call in heat_map.call_args_list)
+    assert theirs["1/4", "1/8"] == 7.07
+    assert own == {("1/4", "1/8"): pytest.approx(15.0)}  # of 10 and 20; the first did not take hold
+    FIGURES["ablation"](ours[:1], tmp_path / "a.png")
+    assert heat_map.call_count == 4 + 2  # nothing of ours to show
 
 
 def test_a_file_that_is_no_figure(tmp_path: Path) -> None:

@@ -145,7 +145,6 @@ def table(
 
     The table 'comparison' is ours: the defenses on the scenarios that all of them were run on.
     """
-    from unpoison.evaluation.bench import ON_CLEAN
     from unpoison.evaluation.comparison import COMPARISON, compare
     from unpoison.evaluation.tables import build
 
@@ -158,8 +157,7 @@ def table(
     if name == COMPARISON and not published:
         click.echo(_shown_lines(compare(found, only=only).render(form)))
         return
-    there = only or {result["defense"] for result in found if not result["defense"].endswith(ON_CLEAN)}
-    found = [result for result in found if result["defense"] in there]
+    found = [result for result in _attacked(found) if not only or result["defense"] in only]
     click.echo(_shown_lines(build(name, found).render(form)))
 
 
@@ -176,7 +174,7 @@ def figure(name: str, out: Path | None, scale: str, target: Path) -> None:
     if name not in FIGURES:
         known = f"the figures are: {', '.join(FIGURES)}" if FIGURES else "there are none yet"
         raise InputError(f"no figure is called {name!r}; {known}")
-    FIGURES[name]([] if out is None else _results(out, scale), target)
+    FIGURES[name]([] if out is None else _attacked(_results(out, scale)), target)
     click.echo(f"drew {shown(target)}")
 
 
@@ -297,6 +295,13 @@ def _results(out: Path, scale: str) -> list[Any]:
             f"{out} holds no results at scale {scale!r}; run: unpoison bench run --scale {scale} --out {out}"
         )
     return found
+
+
+def _attacked(found: Iterable[Any]) -> list[Any]:
+    """Without results on clean data, which the paper has none of."""
+    from unpoison.evaluation.bench import ON_CLEAN
+
+    return [result for result in found if not result["defense"].endswith(ON_CLEAN)]
 
 
 def _with_results(names: Iterable[str], found: Iterable[Any]) -> list[str]:

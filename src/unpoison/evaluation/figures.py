@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from unpoison.evaluation.outcomes import SUCCESS, Outcome, Result, outcomes, scale_of
-from unpoison.evaluation.published import DEFENSES, OWN, in_order, read_grid, read_rows
-from unpoison.evaluation.scenarios import ABLATION_BASES, ABLATION_SHARES, EPSILONS, ablation_name, by_name
+from unpoison.evaluation.published import DEFENSES, in_order, read_grid, read_rows
+from unpoison.evaluation.scenarios import ABLATION_SHARES, EPSILONS, by_name
+from unpoison.evaluation.tables import ablation_means, share_name
 from unpoison.report.plots import pyplot, save
 
 Figure: TypeAlias = Callable[[Iterable[Result], Path], None]
@@ -64,58 +65,38 @@ def _boxes(axes: Any, rates: dict[str, list[float]], *, title: str) -> None:
         axes.set_xticks(range(1, len(filled) + 1), list(filled), rotation=30, ha="right")
     axes.axhline(SUCCESS, color="tab:blue", linewidth=1)
     axes.set_ylim(-3, 103)
-    count = max(map(len, filled.values()), default=0)
-    axes.set_title(f"{title} ({count} scenarios)", fontsize=9)
+    axes.set_title(f"{title} ({_counted(filled.values())} scenarios)", fontsize=9)
+
+
+def _counted(groups: Iterable[Sequence[float]]) -> str:
+    """How many there are in each: one number if it is the same, else the range."""
+    counts = sorted(map(len, groups)) or [0]
+    return str(counts[0]) if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
 
 
 def draw_ablation(results: Iterable[Result], target: Path) -> None:
     """Accuracy and TMR by alpha and beta as heat maps: the paper's, and ours below where there are any."""
     results = list(results)
     ours, scale = outcomes(results), scale_of(results)
-    grids = [("the paper", {table: _grid_of_paper(table) for table in ("accuracy", "tmr")})]
-    if any((ablation_name(ABLATION_BASES[0], a, b), OWN) in ours for a, b in _cells()):
-        grids.append((f"ours, {scale} scale", {m: _grid_of_ours(ours, m) for m in ("accuracy", "tmr")}))
+    measures = {"accuracy": ("clean accuracy (%)", "viridis"), "tmr": ("TMR (%)", "viridis_r")}
+    grids = [("the paper", {measure: read_grid(f"ablation-{measure}") for measure in measures})]
+    own = {measure: ablation_means(ours, measure) for measure in measures}
+    if any(own.values()):
+        grids.append((f"ours, {scale} scale", own))
     plots = pyplot()
     figure, axes = plots.subplots(len(grids), 2, figsize=(8, 3.4 * len(grids)), squeeze=False)
     for row, (who, both) in enumerate(grids):
-        for column, (measure, colors) in enumerate((("accuracy", "viridis"), ("tmr", "viridis_r"))):
+        for column, (measure, (label, colors)) in enumerate(measures.items()):
             _heat_map(axes[row][column], both[measure], colors=colors)
-            label = {"accuracy": "clean accuracy (%)", "tmr": "TMR (%)"}[measure]
             axes[row][column].set_title(f"{who}: {label}", fontsize=9)
     figure.tight_layout()
     save(figure, target)
 
 
-def _cells() -> list[tuple[int, int]]:
-    return [(alpha, beta) for alpha in ABLATION_SHARES for beta in ABLATION_SHARES]
-
-
-def _share_name(share: int) -> str:
-    return "1" if share == 1 else f"1/{share}"
-
-
-def _grid_of_paper(measure: str) -> Any:
-    grid = read_grid(f"ablation-{measure}")
-    return _as_array([grid.get((_share_name(a), _share_name(b)), np.nan) for a, b in _cells()])
-
-
-def _grid_of_ours(ours: _OURS, measure: str) -> Any:
-    values = []
-    for alpha, beta in _cells():
-        found = [ours.get((ablation_name(base, alpha, beta), OWN)) for base in ABLATION_BASES]
-        rates = [getattr(outcome, measure) for outcome in found if outcome is not None]
-        known = [rate for rate in rates if rate is not None]
-        values.append(float(np.mean(known)) if known else np.nan)
-    return _as_array(values)
-
-
-def _as_array(values: Sequence[float]) -> Any:
-    return np.array(values).reshape(len(ABLATION_SHARES), len(ABLATION_SHARES))
-
-
-def _heat_map(axes: Any, grid: Any, *, colors: str) -> None:
+def _heat_map(axes: Any, means: Mapping[tuple[str, str], float], *, colors: str) -> None:
+    names = [share_name(share) for share in ABLATION_SHARES]
+    grid = np.array([[means.get((alpha, beta), np.nan) for beta in names] for alpha in names])
     axes.imshow(grid, cmap=colors)
-    names = [_share_name(share) for share in ABLATION_SHARES]
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("beta")

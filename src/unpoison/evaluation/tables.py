@@ -169,10 +169,11 @@ def _compared(name: str, ours: _Ours, scale: str) -> Table:
 
 def _ablation(name: str, ours: _Ours, scale: str | None) -> Table:
     """Alpha by beta. Ours leaves out the scenarios in which the attack did not take hold."""
-    shares = [_share(k) for k in ABLATION_SHARES]
+    shares = [share_name(k) for k in ABLATION_SHARES]
     grids = {PAPER: {place: f"{value:.2f}" for place, value in read_grid(name).items()}}
     if scale is not None:
-        grids[OURS] = _our_grid(name.removeprefix("ablation-"), ours)
+        means = ablation_means(ours, name.removeprefix("ablation-"))
+        grids[OURS] = {place: f"{value:.2f}" for place, value in means.items()}
     rows = [
         (alpha, by, *(grid.get((alpha, beta), "") for beta in (*shares, _AVERAGE)))
         for alpha in (*shares, _AVERAGE)
@@ -183,22 +184,25 @@ def _ablation(name: str, ours: _Ours, scale: str | None) -> Table:
     return _table(name, ("alpha", "by", *shares, _AVERAGE), rows, notes, scale)
 
 
-def _our_grid(metric: str, ours: _Ours) -> dict[tuple[str, str], str]:
-    """Means over the scenarios, and over whole rows and columns of these."""
+def ablation_means(ours: _Ours, metric: str) -> dict[tuple[str, str], float]:
+    """By alpha and beta, the mean of ours over the scenarios in which the attack took hold.
+
+    ``average`` stands for whole rows and columns of these, as in :func:`read_grid`.
+    """
     means: dict[tuple[str, str], float] = {}
     for alpha in ABLATION_SHARES:
         for beta in ABLATION_SHARES:
             runs = (ours.get((ablation_name(base, alpha, beta), OWN)) for base in ABLATION_BASES)
             values = [getattr(run, metric) for run in runs if run is not None and run.took_hold]
             if values and None not in values:
-                means[_share(alpha), _share(beta)] = fmean(values)
-    shares = [_share(k) for k in ABLATION_SHARES]
+                means[share_name(alpha), share_name(beta)] = fmean(values)
+    shares = [share_name(k) for k in ABLATION_SHARES]
     lines = {(alpha, _AVERAGE): [(alpha, beta) for beta in shares] for alpha in shares}
     lines |= {(_AVERAGE, beta): [(alpha, beta) for alpha in shares] for beta in shares}
     for place, line in lines.items():
         if all(each in means for each in line):
             means[place] = fmean(means[each] for each in line)
-    return {place: f"{value:.2f}" for place, value in means.items()}
+    return means
 
 
 def _sleeper_agent(ours: _Ours, scale: str | None) -> Table:
@@ -257,7 +261,7 @@ def _case(row: Row) -> str:
     return " / ".join(row.case.values())
 
 
-def _share(k: int) -> str:
+def share_name(k: int) -> str:
     return "1" if k == 1 else f"1/{k}"
 
 
