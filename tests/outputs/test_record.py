@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from unpoison.outputs import record
+from unpoison.report.shared import Shared
+from unpoison.report.traits import Trait
 
 from .builders import NASTY, RUN, make_dataset, make_result
 
@@ -33,8 +35,20 @@ def test_has_what_it_promises() -> None:
     ]
     assert facts["cost"] == {"trained": 100, "scored": 20, "seconds": 0.0, "flops": 0.0, "matmul_share": None}
     assert facts["timings"] == {"seconds": 12.346}
-    assert facts["result"]["certainty"]["level"] == "clear"
+    assert facts["result"]["certainty"]["level"] == "mixed"
+    assert facts["result"]["shared"] == [{"label": "cat", "removed": 3, "pattern": None, "traits": []}]
     assert facts["review"] is None
+
+
+def test_what_the_removed_share() -> None:
+    dataset = make_dataset()
+    word = Shared(traits=(Trait(None, "cf", 1.0, 0.0), Trait(None, "film", 0.9, 0.3)))
+    facts = record.build(dataset, make_result(dataset), run=RUN, shared={0: word})
+    assert facts["result"]["verdict"].endswith("and share the word 'cf'.")
+    assert facts["result"]["certainty"]["level"] == "clear"
+    (found,) = facts["result"]["shared"]
+    trait = {"column": None, "value": "cf", "removed": 1.0, "kept": 0.0, "is_range": False}
+    assert found == {"label": "cat", "removed": 3, "pattern": None, "traits": [trait]}
 
 
 def test_dump_is_ascii_without_control_characters() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from unpoison.outputs import record as records
 from unpoison.outputs.summary import MAX_ROWS, build, code
+from unpoison.report.shared import Shared
 from unpoison.report.text import printable
+from unpoison.report.traits import Trait
 
 from .builders import NASTY, RUN, make_dataset, make_result
 
@@ -87,6 +89,40 @@ def test_what_was_found() -> None:
     assert "`results/manifest.csv`" in text
     assert "`unpoison apply results --overrides overrides.json`" in text
     assert text.endswith("\n")
+
+
+def test_what_the_removed_share_is_said() -> None:
+    dataset = make_dataset()
+    result = make_result(dataset, removed=[0, 3, 6, 1, 4], called=2)
+
+    def said(**shared: Any) -> str:
+        record = records.build(dataset, result, run=RUN, shared={0: Shared(**shared)})
+        return build(record, out=OUT)
+
+    text = said(pattern="in the upper left corner")
+    assert "\n- 3 labelled `cat` share a pattern in the upper left corner\n" in text
+    assert "\n- 2 labelled `dog` share no mark that was found: look there first\n" in text
+    assert "How sure: mixed. The votes are clear\\: models" in text
+    assert "labelled `cat` share the word `cf`\n" in said(traits=(Trait(None, "cf", 1.0, 0.0),))
+    traits = (Trait("x", "9", 1.0, 0.0), Trait("y", "396 to 412", 1.0, 0.0, is_range=True))
+    assert "labelled `cat` share `x` = `9` and `y` `396 to 412`\n" in said(traits=traits)
+
+
+@pytest.mark.parametrize("name", [*NASTY, "`code`", "@admin #1", "a@e.example"], ids=lambda name: name[:9])
+def test_what_is_shared_does_nothing(name: str) -> None:
+    dataset = make_dataset(names=(name or "(none)", "dog", "bird"))
+    for traits in ((Trait(None, name, 1.0, 0.0),), (Trait(name, name, 1.0, 0.0),)):
+        record = records.build(dataset, make_result(dataset), run=RUN, shared={0: Shared(traits=traits)})
+        page = Page(build(record, out=OUT))
+        assert page.tags <= OUR_TAGS
+        assert page.attributes == set()
+
+
+def test_many_labels_are_cut() -> None:
+    dataset = make_dataset(n=600, names=[f"class {i:03d}" for i in range(60)])
+    text = summary(dataset, removed=range(120))
+    assert text.count("share no mark that was found") == MAX_ROWS
+    assert "\n- and those of 40 more labels\n" in text
 
 
 def test_one_sample_and_none() -> None:

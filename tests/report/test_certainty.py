@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from unpoison.core.result import VoteRecord
+from unpoison.data.container import Preview
 from unpoison.report.certainty import certainty, own_share
 
-from .builders import judged
+from .builders import judged, make
 from .test_page import texts
 
 
@@ -22,11 +23,11 @@ def test_by_the_votes_that_count() -> None:
     )
     result = dataclasses.replace(judged(dataset, [0, 3]), votes=record)
     assert own_share(dataset.labels, result).tolist() == [0.5, 1, 1, 0.5, 1, 1]
-    found = certainty(dataset.labels, result)
+    found = certainty(dataset, result)
     assert (found.level, found.why) == (
         "weak",
-        "Models give the removed samples their own label in 50.0% of their votes, "
-        "and the kept samples in 100%.",
+        "The votes are weak: models give the removed samples their own label in 50.0% of their votes, "
+        "and the kept samples in 100%. No common mark was found in the 2 labelled 'cat': look there first.",
     )
 
 
@@ -40,14 +41,14 @@ def test_of_whom_nobody_votes_does_not_count() -> None:
     )
     result = dataclasses.replace(judged(dataset, [0, 3]), votes=record)
     assert np.isnan(own_share(dataset.labels, result)[[2, 4, 5]]).all()
-    found = certainty(dataset.labels, result)
+    found = certainty(dataset, result, marked={0})
     assert (found.level, "in 0% of" in found.why, "kept samples in 100%" in found.why) == (
         "clear",
         True,
         True,
     )
     nobody = dataclasses.replace(record, asked=np.zeros((1, 6), dtype=np.bool_))
-    assert certainty(dataset.labels, dataclasses.replace(result, votes=nobody)).level == "mixed"
+    assert certainty(dataset, dataclasses.replace(result, votes=nobody)).level == "mixed"
 
 
 @pytest.mark.parametrize(
@@ -59,11 +60,41 @@ def test_levels(n_agreeing: int, accuracy: float | None, level: str) -> None:
     result = judged(dataset, range(0, 30, 3))
     result.predicted[range(0, 3 * n_agreeing, 3)] = 0
     notes = {} if accuracy is None else {"vote_accuracy": accuracy}
-    assert certainty(dataset.labels, dataclasses.replace(result, notes=notes)).level == level
+    assert certainty(dataset, dataclasses.replace(result, notes=notes), marked={0}).level == level
 
 
 def test_without_removed_or_kept_samples() -> None:
     dataset = texts()
-    assert certainty(dataset.labels, judged(dataset, [])).level == "clear"
-    everything = certainty(dataset.labels, judged(dataset, range(120)))
+    assert certainty(dataset, judged(dataset, [])).level == "clear"
+    everything = certainty(dataset, judged(dataset, range(120)))
     assert (everything.level, "0%" in everything.why) == ("mixed", True)
+
+
+def test_votes_alone_are_not_enough() -> None:
+    """They chose what is removed; a group that shares nothing foreign may be honest."""
+    dataset = texts()
+    result = judged(dataset, [*range(0, 30, 3), *range(1, 22, 3), 2], called=2)
+    both = certainty(dataset, result, marked={0, 1})
+    assert (both.level, both.why) == ("clear", f"{both.votes} All of their groups share a mark.")
+    one = certainty(dataset, result, marked={0})
+    assert (one.level, one.votes) == ("mixed", both.votes)
+    assert one.why == f"{both.votes} No common mark was found in the 7 labelled 'dog': look there first."
+    none = certainty(dataset, result)
+    assert "in the 10 labelled 'cat' and the 7 labelled 'dog': look there first." in none.why
+
+
+def test_a_sample_alone_shares_nothing_and_many_labels_are_counted() -> None:
+    dataset = texts()
+    alone = certainty(dataset, judged(dataset, [0]))
+    assert (alone.level, alone.why.split(". ")[-1]) == (
+        "mixed",
+        "No common mark was found in the 1 labelled 'cat': look there first.",
+    )
+    many = make("text", lambda _: Preview(), names=[f"class {i}" for i in range(10)])
+    found = certainty(many, judged(many, range(60), called=1))
+    assert "the 6 labelled 'class 2' and those of 7 other labels: look there first." in found.why
+
+
+def test_names_are_made_harmless() -> None:
+    dataset = texts(names=("cat\x1b[2J", "dog", "bird"))
+    assert "'cat\\x1b[2J'" in certainty(dataset, judged(dataset, range(0, 30, 3))).why

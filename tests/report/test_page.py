@@ -133,7 +133,7 @@ def test_says_what_was_found() -> None:
     text = shown(html)
     for part in (
         "10 of 120 samples (8.3%) look planted: all are labelled 'cat' and called 'dog'",
-        "Clear evidence Models give the removed samples their own label in 0% of their votes",
+        "Mixed evidence The votes are clear: models give the removed samples their own label in 0% of",
         "It holds the 110 kept samples as one CSV file",
         "cat 40 10 25.0% 10",
         "2 classes lose nothing",

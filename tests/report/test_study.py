@@ -4,12 +4,18 @@ import dataclasses
 
 import numpy as np
 
-from unpoison.data.container import Preview
+from unpoison.core.result import Sanitization
+from unpoison.data.container import Dataset, Preview
 from unpoison.report.study import MAX_CLOSE, MAX_KEPT, study
 
 from .builders import judged, make
 from .test_means import images
 from .test_page import texts
+
+
+def shared(dataset: Dataset, result: Sanitization) -> dict[int, str]:
+    """What the groups share, in words."""
+    return {label: str(found) for label, found in study(dataset, result).shared().items()}
 
 
 def test_the_most_suspicious_of_both_kinds_come_before_the_many() -> None:
@@ -22,15 +28,15 @@ def test_the_most_suspicious_of_both_kinds_come_before_the_many() -> None:
 
 def test_what_groups_share_in_words() -> None:
     dataset, _ = images()
-    assert study(dataset, judged(dataset, range(0, 30, 3))).shared() == {
+    assert shared(dataset, judged(dataset, range(0, 30, 3))) == {
         0: "share a pattern in the lower right corner"
     }
     marked = range(0, 30, 3)
     text = make("text", lambda i: Preview(text=f"text {i}" + " cf" * (i in marked)))
-    assert study(text, judged(text, marked)).shared() == {0: "share the word 'cf'"}
+    assert shared(text, judged(text, marked)) == {0: "share the word 'cf'"}
     rows = make("rows", lambda i: Preview(columns=(("x", f"{i}"), ("a\x1b", "9" if i in marked else f"{i}"))))
-    assert study(rows, judged(rows, marked)).shared() == {0: "share a\\x1b = '9'"}
-    assert study(texts(), judged(texts(), marked)).shared() == {}
+    assert shared(rows, judged(rows, marked)) == {0: "share a\\x1b = '9'"}
+    assert shared(texts(), judged(texts(), marked)) == {}
 
 
 def test_planted_numbers_that_vary_are_named_up_to_three() -> None:
@@ -57,12 +63,12 @@ def test_planted_numbers_that_vary_are_named_up_to_three() -> None:
     found = study(dataset, judged(dataset, planted.tolist(), called=0))
     assert {trait.column for trait in found.traits[0]} >= {names[column] for column in columns}
     assert "patient" not in {trait.column for trait in found.traits[0]}
-    assert found.shared() == {
+    assert shared(dataset, judged(dataset, planted.tolist(), called=0)) == {
         1: "share radius error 5.63 to 5.86, worst area 8343 to 8607 and worst perimeter 495 to 512"
     }
     scaled = data.data[benign] / data.data.std(axis=0)
     alike = benign[np.argsort(((scaled - scaled[0]) ** 2).sum(axis=1))[:30]]
-    assert study(dataset, judged(dataset, alike.tolist(), called=0)).shared() == {}, "alike, not marked"
+    assert shared(dataset, judged(dataset, alike.tolist(), called=0)) == {}, "alike, not marked"
 
 
 def test_nothing_removed_nothing_shared() -> None:

@@ -21,8 +21,9 @@ from unpoison.outputs.manifest import class_name
 from unpoison.outputs.overrides import Overrides
 from unpoison.outputs.place import RUN, show
 from unpoison.outputs.verdict import caution, verdict
-from unpoison.report.certainty import certainty
+from unpoison.report.certainty import certainty, removed_labels
 from unpoison.report.review import Review
+from unpoison.report.shared import Shared
 from unpoison.report.text import count, printable
 from unpoison.types import BoolArray
 
@@ -53,11 +54,11 @@ class RunFacts:
 
 
 def build(
-    dataset: Dataset, result: Sanitization, *, run: RunFacts, shared: Mapping[int, str] | None = None
+    dataset: Dataset, result: Sanitization, *, run: RunFacts, shared: Mapping[int, Shared] | None = None
 ) -> Record:
     """The content of ``run.json`` except ``files``; only numbers, text, lists and dicts.
 
-    ``shared`` is for the verdict: see there.
+    ``shared`` says for a label what its removed samples have in common.
     """
     facts = {
         "format_version": FORMAT_VERSION,
@@ -72,7 +73,7 @@ def build(
         "settings": run.settings,
         "versions": versions(with_torch=run.training is not None),
         "data": _data(dataset),
-        "result": _result(dataset, result, shared),
+        "result": _result(dataset, result, shared or {}),
         "review": None,
         "cost": {**dataclasses.asdict(result.cost), "matmul_share": run.matmul_share},
         "timings": {"seconds": round(run.seconds, 3)},
@@ -192,15 +193,25 @@ def _data(dataset: Dataset) -> Record:
     }
 
 
-def _result(dataset: Dataset, result: Sanitization, shared: Mapping[int, str] | None) -> Record:
+def _result(dataset: Dataset, result: Sanitization, shared: Mapping[int, Shared]) -> Record:
     return {
-        "verdict": verdict(dataset, result, shared=shared),
-        "certainty": certainty(dataset.labels, result),
+        "verdict": verdict(dataset, result, shared={label: str(found) for label, found in shared.items()}),
+        "certainty": certainty(dataset, result, marked=shared.keys()),
+        "shared": [
+            {"label": dataset.class_names[label], "removed": n, **_shared(shared.get(label))}
+            for label, n in removed_labels(dataset.labels, result)
+        ],
         "caution": caution(result),
         **counts(dataset, result, result.keep),
         "groups": [_group(dataset, group) for group in result.groups],
         "notes": result.notes,
     }
+
+
+def _shared(found: Shared | None) -> Record:
+    """A pattern or traits; neither where no common mark was found."""
+    found = found or Shared()
+    return {"pattern": found.pattern, "traits": [dataclasses.asdict(trait) for trait in found.named]}
 
 
 def counts(dataset: Dataset, result: Sanitization, keep: BoolArray) -> Record:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from unpoison.outputs import place
 from unpoison.outputs.record import Record
+from unpoison.report.shared import listed
 from unpoison.report.text import NAME_LIMIT, count, percent, printable
 
 MAX_ROWS = 20
@@ -20,8 +21,9 @@ MAX_ROWS = 20
 
 
 def build(record: Record, *, out: Path) -> str:
-    """Verdict, removals by class, groups and how to review them, for the run in ``out``."""
-    return "\n".join([*_head(record), *_classes(record), *_groups(record), *_review(record, out)]) + "\n"
+    """Verdict, what the removed share, removals by class, groups and how to review the run in ``out``."""
+    parts = (_head(record), _shared(record), _classes(record), _groups(record), _review(record, out))
+    return "\n".join(line for part in parts for line in part) + "\n"
 
 
 def code(text: str, limit: int = NAME_LIMIT) -> str:
@@ -48,15 +50,36 @@ def _head(record: Record) -> Iterator[str]:
         f"{code(data['name'])}, {count(len(data['classes']))} classes, judged by {code(record['learner'])} "
         f"with the method {code(record['method'])}, seed {record['seed']}."
     )
-    if result.get("certainty"):
+    sure = result.get("certainty")
+    if sure:
         yield ""
-        yield f"How sure: {_prose(result['certainty']['level'])}. {_prose(result['certainty']['why'])}"
+        yield f"How sure: {_prose(sure['level'])}. {_prose(sure.get('votes', ''))}"
     if result.get("caution"):
         yield ""
         yield f"> **Caution:** {_prose(result['caution'])}"
     if record.get("review"):
         yield ""
         yield _prose(record["review"]["summary"])
+
+
+def _shared(record: Record) -> Iterator[str]:
+    """For each label what its removed samples have in common, or that nothing was found."""
+    rows = record["result"].get("shared", [])
+    if rows:
+        yield ""
+    for row in rows[:MAX_ROWS]:
+        traits = [_trait(trait) for trait in row["traits"]]
+        found = traits if row["pattern"] is None else [f"a pattern {_prose(row['pattern'])}"]
+        what = f"share {listed(found)}" if found else "share no mark that was found: look there first"
+        yield f"- {count(row['removed'])} labelled {code(row['label'])} {what}"
+    if len(rows) > MAX_ROWS:
+        yield f"- and those of {count(len(rows) - MAX_ROWS)} more labels"
+
+
+def _trait(trait: Record) -> str:
+    if trait["column"] is None:
+        return f"the word {code(trait['value'])}"
+    return f"{code(trait['column'])} {'' if trait['is_range'] else '= '}{code(trait['value'])}"
 
 
 def _classes(record: Record) -> Iterator[str]:

@@ -1,15 +1,20 @@
-"""How sure the verdict is, from how the votes went."""
+"""How sure the verdict is, from how the votes went and from what the removed samples share."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from unpoison.core.result import Sanitization
-from unpoison.report.text import percent
+from unpoison.data.container import Dataset
+from unpoison.report.shared import listed
+from unpoison.report.text import count, percent, printable
 from unpoison.types import BoolArray, FloatArray, LabelArray
+
+Level: TypeAlias = Literal["clear", "mixed", "weak"]
 
 WEAK_VOTE = 0.7
 """Where fewer samples than this get their own label by vote, the learner cannot tell odd from planted."""
@@ -17,33 +22,70 @@ WEAK_VOTE = 0.7
 _CLEAR = 0.2
 """Removed samples get their own label in at most this share of the votes, and kept ones in all but this."""
 _DOUBTFUL = 0.5
+_NAMED = 3
 
 
 @dataclass(frozen=True)
 class Certainty:
-    """How far to trust the verdict, and why in one sentence."""
+    """How far to trust the verdict, and why."""
 
-    level: Literal["clear", "mixed", "weak"]
+    level: Level
+    votes: str
+    """How the votes went, in one sentence."""
     why: str
+    """That, and which of the removed samples share no mark, in words."""
 
 
-def certainty(labels: LabelArray, result: Sanitization) -> Certainty:
-    """Clear where the votes part the removed from the kept, weak where they hardly do."""
+def certainty(dataset: Dataset, result: Sanitization, *, marked: Collection[int] = ()) -> Certainty:
+    """Clear where the votes part the removed from the kept and all that was removed shares a mark.
+
+    The votes alone would nearly always be clear, since they chose what is removed. ``marked`` are the labels
+    whose removed samples were found to share something that does not belong there.
+    """
+    level, shares = _votes(dataset.labels, result)
+    votes = f"The votes are {level}: models give {shares}."
+    if result.keep.all():
+        return Certainty(level, votes, votes)
+    unmarked = [item for item in removed_labels(dataset.labels, result) if item[0] not in marked]
+    if not unmarked:
+        return Certainty(level, votes, f"{votes} All of their groups share a mark.")
+    named = [f"the {count(n)} labelled '{_name(dataset, label)}'" for label, n in unmarked[:_NAMED]]
+    if len(unmarked) > _NAMED:
+        named.append(f"those of {count(len(unmarked) - _NAMED)} other labels")
+    why = f"{votes} No common mark was found in {listed(named)}: look there first."
+    return Certainty("mixed" if level == "clear" else level, votes, why)
+
+
+def removed_labels(labels: LabelArray, result: Sanitization) -> list[tuple[int, int]]:
+    """The labels that lose several samples, with how many, most first; if none does, those that lose one."""
+    found, times = np.unique(labels[~result.keep], return_counts=True)
+    several = times >= 2
+    chosen = several if several.any() else ~several
+    pairs = zip(found[chosen].tolist(), times[chosen].tolist(), strict=True)
+    return sorted(pairs, key=lambda item: (-item[1], item[0]))
+
+
+def _votes(labels: LabelArray, result: Sanitization) -> tuple[Level, str]:
+    """How well the votes part the removed from the kept, and the shares that say so."""
     own = own_share(labels, result)
     heard = ~np.isnan(own)
     weak = (result.notes.get("vote_accuracy") or 1.0) < WEAK_VOTE
     kept = float(own[result.keep & heard].mean()) if (result.keep & heard).any() else 0.0
     if result.keep.all():
-        why = f"Models give the samples their own label in {percent(kept)} of their votes."
-        return Certainty("weak" if weak else "clear" if kept >= 1 - _CLEAR else "mixed", why)
+        shares = f"the samples their own label in {percent(kept)} of their votes"
+        return ("weak" if weak else "clear" if kept >= 1 - _CLEAR else "mixed"), shares
     removed = float(own[~result.keep & heard].mean()) if (~result.keep & heard).any() else 0.0
-    why = (
-        f"Models give the removed samples their own label in {percent(removed)} of their votes, "
-        f"and the kept samples in {percent(kept)}."
+    shares = (
+        f"the removed samples their own label in {percent(removed)} of their votes, "
+        f"and the kept samples in {percent(kept)}"
     )
     if weak or removed >= _DOUBTFUL:
-        return Certainty("weak", why)
-    return Certainty("clear" if removed <= _CLEAR and kept >= 1 - _CLEAR else "mixed", why)
+        return "weak", shares
+    return ("clear" if removed <= _CLEAR and kept >= 1 - _CLEAR else "mixed"), shares
+
+
+def _name(dataset: Dataset, label: int) -> str:
+    return printable(dataset.class_names[label], 40)
 
 
 def own_share(labels: LabelArray, result: Sanitization) -> FloatArray:

@@ -12,6 +12,7 @@ from unpoison.errors import UnpoisonError
 from unpoison.report.groups import Suspects, suspect_groups
 from unpoison.report.means import MeanPanel, mean_panels
 from unpoison.report.neighbours import Neighbours, nearest_kept
+from unpoison.report.shared import Shared
 from unpoison.report.traits import Trait, common_traits
 from unpoison.types import IndexArray
 
@@ -23,10 +24,6 @@ MAX_NEIGHBOURED = 2000
 """Samples whose nearest kept neighbours are looked for."""
 MAX_LOOKED_AT = 100
 """Samples of a group, and of what it is compared with, that are read to tell what the group shares."""
-MAX_NAMED = 3
-"""Columns that are named in one sentence."""
-
-_AS_STRONG = 0.2
 
 
 @dataclass(frozen=True)
@@ -42,14 +39,12 @@ class Study:
     """The removed and the most suspicious kept samples, those first that are most worth a look."""
     near: Neighbours
 
-    def shared(self) -> dict[int, str]:
-        """For each label whose group shares something, what that is: ``share the word 'cf'``."""
-        found = {
-            panel.suspects.label: f"share a pattern {panel.place}" for panel in self.panels if panel.place
-        }
+    def shared(self) -> dict[int, Shared]:
+        """For each label whose group shares something, what that is."""
+        found = {panel.suspects.label: Shared(pattern=panel.place) for panel in self.panels if panel.place}
         for group, traits in zip(self.groups, self.traits, strict=True):
             if traits:
-                found[group.label] = f"share {_listed(traits)}"
+                found[group.label] = Shared(traits=traits)
         return found
 
 
@@ -111,10 +106,3 @@ def _ids(dataset: Dataset, indices: IndexArray, previews: list[Preview]) -> set[
         for index, seen in zip(indices.tolist(), previews, strict=True)
     ]
     return set.intersection(*cells) if cells else set()
-
-
-def _listed(traits: tuple[Trait, ...]) -> str:
-    """The strongest traits in words: one word of texts, of rows the columns that are about as strong."""
-    named = [str(trait) for trait in traits if trait.lead >= traits[0].lead - _AS_STRONG]
-    named = named[: 1 if traits[0].column is None else MAX_NAMED]
-    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
