@@ -344,6 +344,10 @@ def test_figures(experiment: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert call("bench", "run", "--scenario", SCENARIO, *every, "--out", tmp_path / "results").code == 0
     assert call("bench", "figure", "count", *arguments).out == f"drew {target}\n"
     assert target.read_text() == "6"
+    (tmp_path / "results" / "incompatibility").mkdir()
+    assert "holds no measurements" in call("bench", "figure", "incompatibility", *arguments).err
+    alone = call("bench", "figure", "incompatibility", "--to", target)
+    assert (alone.code, "has no numbers of the paper: give --out" in alone.err) == (2, True)
     assert "the figures are: " in call("bench", "figure", "nonsense", *arguments).err
 
 

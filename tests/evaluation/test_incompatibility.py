@@ -18,9 +18,11 @@ from unpoison.evaluation.incompatibility import (
     Trial,
     changes,
     draw_incompatibility,
+    draw_side_by_side,
     factory_for,
     points_of,
     pools_of,
+    records_in,
     run,
     run_into,
     trends,
@@ -181,6 +183,31 @@ def test_the_figure(records: list[dict[str, Any]], tmp_path: Path) -> None:
 
     draw_incompatibility(records, tmp_path / "figure.png")
     assert np.asarray(Image.open(tmp_path / "figure.png")).std() > 10
+
+
+def test_a_panel_for_each_attack(records: list[dict[str, Any]], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from PIL import Image
+
+    for name in ("a", "b"):
+        lines = [{"trial": {}, "seed": 0}, *records]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "just-started.jsonl").write_text('{"trial": {}, "seed": 0}\n')
+    found = records_in(tmp_path)
+    assert found == [records, records]
+    draw_incompatibility(records, tmp_path / "one.png")
+    draw_side_by_side(found, tmp_path / "two.png")
+    one, two = (np.asarray(Image.open(tmp_path / f"{name}.png")) for name in ("one", "two"))
+    assert two.shape == (one.shape[0], 2 * one.shape[1], 4)
+
+
+def test_files_that_hold_no_measurements(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no measurements; run: python benchmarks/incompatibility.py"):
+        records_in(tmp_path / "absent")
+    for content, message in ((b"{}\n[]\n", "something else"), (b"{}\n{}\n", "something"), (b"\xff", "read")):
+        (tmp_path / "a.jsonl").write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            records_in(tmp_path)
 
 
 def test_a_figure_is_of_one_attack(tmp_path: Path) -> None:

@@ -169,12 +169,17 @@ def table(
 def figure(name: str, out: Path | None, scale: str, target: Path) -> None:
     """Draw the figure NAME of the paper; with the results in --out beside its numbers, if it has any."""
     from unpoison.errors import InputError
-    from unpoison.evaluation.figures import FIGURES
+    from unpoison.evaluation.figures import FIGURES, OF_FOLDERS
 
-    if name not in FIGURES:
-        known = f"the figures are: {', '.join(FIGURES)}" if FIGURES else "there are none yet"
-        raise InputError(f"no figure is called {name!r}; {known}")
-    FIGURES[name]([] if out is None else _attacked(_results(out, scale)), target)
+    if name in OF_FOLDERS:
+        if out is None:
+            raise click.UsageError(f"The figure {name!r} has no numbers of the paper: give --out.")
+        OF_FOLDERS[name](out, target)
+    elif name in FIGURES:
+        FIGURES[name]([] if out is None else _attacked(_results(out, scale)), target)
+    else:
+        known = ", ".join([*FIGURES, *OF_FOLDERS])
+        raise InputError(f"no figure is called {name!r}; the figures are: {known}")
     click.echo(f"drew {shown(target)}")
 
 

@@ -124,6 +124,14 @@ def _linear_classifier(results: Iterable[Result], target: Path) -> None:  # noqa
     draw_linear_classifier(target)
 
 
+def _incompatibility(folder: Path, target: Path) -> None:
+    from unpoison.evaluation.incompatibility import draw_side_by_side, records_in
+
+    draw_side_by_side(records_in(folder / "incompatibility"), target)
+
+
+OF_FOLDERS: dict[str, Callable[[Path, Path], None]] = {"incompatibility": _incompatibility}
+"""By name, what shows other records than results: drawn from their folder into a file."""
 FIGURES: dict[str, Figure] = {
     "baselines": draw_baselines,
     "ablation": draw_ablation,

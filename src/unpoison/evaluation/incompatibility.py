@@ -213,6 +213,30 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def records_in(folder: Path) -> list[list[dict[str, Any]]]:
+    """The records of each file that :func:`run_into` wrote in a folder, by the names of the files."""
+    files = [_records(path) for path in sorted(folder.glob("*.jsonl"))]
+    found = [records for records in files if records]
+    if not found:
+        raise InputError(
+            f"{folder} holds no measurements; run: python benchmarks/incompatibility.py --attack watermark "
+            f"--out {folder / 'watermark.jsonl'}"
+        )
+    return found
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    try:
+        records = read_lines(path)[1:]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read ({error})") from error
+    numbers = ("base", "ratio", *METRICS)
+    for record in records:
+        if not all(isinstance(record, dict) and isinstance(record.get(x), (int, float)) for x in numbers):
+            raise InputError(f"{path} holds something else than measurements; remove it")
+    return records
+
+
 def points_of(trial: Trial) -> dict[str, dict[str, Any]]:
     """Every point of a trial by its name."""
     draws = range(trial.draws)
@@ -341,13 +365,23 @@ def draw_incompatibility(records: Iterable[Record], target: Path) -> None:
 
     A point is a base, the line connects the medians.
     """
+    draw_side_by_side([list(records)], target)
+
+
+def draw_side_by_side(groups: Sequence[Sequence[Record]], target: Path) -> None:
+    """:func:`draw_incompatibility` for several attacks, a panel each."""
     from unpoison.report.plots import pyplot, save
 
-    records = list(records)
-    attack = _only_attack(records)
-    figure, axes = pyplot().subplots(
-        len(METRICS), len(FIXED), figsize=(8, 9), sharex=True, layout="constrained"
-    )
+    attacks = [_only_attack(records) for records in groups]
+    figure = pyplot().figure(figsize=(8 * len(groups), 9), layout="constrained")
+    panels = figure.subfigures(1, len(groups), squeeze=False)[0]
+    for panel, attack, records in zip(panels, attacks, groups, strict=True):
+        _draw_attack(panel, attack, records)
+    save(figure, target)
+
+
+def _draw_attack(figure: Any, attack: str, records: Sequence[Record]) -> None:
+    axes = figure.subplots(len(METRICS), len(FIXED), sharex=True)
     for column, fixed in enumerate(FIXED):
         for row, metric in enumerate(METRICS):
             _panel(axes[row][column], changes(records, fixed, metric), COLORS[fixed])
@@ -356,7 +390,6 @@ def draw_incompatibility(records: Iterable[Record], target: Path) -> None:
         axes[-1][column].set_xlabel(f"share of the {added} data that is added")
     figure.suptitle(f"{attack}: poison added to clean data (left), clean data added to poison (right)")
     figure.supylabel("change in accuracy (points)")
-    save(figure, target)
 
 
 def _panel(axes: Any, curves: Mapping[int, Mapping[float, float]], color: str) -> None:
