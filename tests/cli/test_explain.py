@@ -52,6 +52,7 @@ def test_a_removed_sample(out: Path) -> None:
         assert place.endswith(f"labelled '{label}'")
     assert "judge 1" in done.out
     assert "3.000" in done.out
+    assert "loss on its own label" in done.out
     assert "votes       3 'one'" in done.out
 
 
@@ -92,6 +93,7 @@ def test_losses_over_rounds_and_restarts(tmp_path: Path) -> None:
         ["restart", "2", "1", "3.00", "1", "4.00", "1", "5.00"],
     ]
     assert "votes       6 '1'" in done.out
+    assert "loss on its own label" in done.out
 
 
 def test_a_result_without_votes(tmp_path: Path) -> None:

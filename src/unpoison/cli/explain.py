@@ -22,8 +22,9 @@ _ROUND = re.compile(r"restart (\d+), round (\d+)")
 def explain(directory: Path, sample: str) -> None:
     """Tell what the run in DIRECTORY, the --out of an earlier clean, knows about the sample ID.
 
-    Its label and decision, who voted what, the losses over the rounds, its component and group, and the kept
-    samples most like it. The column id of manifest.csv has the ids.
+    Its label and decision, its component and group, the kept samples most like it, and what every voter says
+    of it with which loss: one for each model that judges, and with ispl for each round of each restart. The
+    column id of manifest.csv has the ids.
     """
     from rich.console import Console
 
@@ -92,9 +93,8 @@ def _show_votes(console: Console, found: Explanation) -> None:
     tally = ", ".join(f"{n} '{printable(name)}'" for name, n in found.tally)
     console.print(f"votes       {tally or 'none that counts'}")
     rows = _by_restart(found.votes)
-    table = Table(
-        "voter", *([f"round {i + 1}" for i in range(len(rows[0][1]))] if rows else ["says", "loss"])
-    )
+    heads = [f"round {i + 1}" for i in range(len(rows[0][1]))] if rows else ["says", "loss on its own label"]
+    table = Table("voter", *heads)
     if rows:
         for name, votes in rows:
             table.add_row(name, *(_cell(vote) for vote in votes))
@@ -104,7 +104,7 @@ def _show_votes(console: Console, found: Explanation) -> None:
             table.add_row(printable(vote.voter, 40), says, f"{vote.loss:.3f}")
     console.print(table, soft_wrap=False)
     if rows:
-        console.print("Each cell: what the voter says, and its loss on the sample's own label.")
+        console.print("Each cell: what the voter says, and the sample's loss on its own label.")
 
 
 def _by_restart(votes: tuple[Vote, ...]) -> list[tuple[str, list[Vote | None]]]:
