@@ -278,6 +278,21 @@ def test_fits_a_phone(out: Path, opener: Opener) -> None:
     assert shown.locator("#marked-count").inner_text() == "1 to keep, 0 to remove"
 
 
+def test_who_is_removed_can_be_seen_and_touched_on_a_phone(out: Path, opener: Opener) -> None:
+    shown = opener.open(out / "report.html", viewport={"width": 390, "height": 844}, has_touch=True)
+    assert shown.locator(".matrix th:visible").all_inner_texts()[:4] == ["called", "Label", "Removed", "1"]
+    assert shown.evaluate(
+        "(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)"
+        "(document.querySelector('.matrix').parentNode)"
+    )
+    boxes = [link.bounding_box() for link in shown.locator(".matrix a").all()]
+    assert len(boxes) == 4
+    assert min(min(box["width"], box["height"]) for box in boxes) >= 24
+    wide = opener.open(out / "report.html")
+    heads = wide.locator(".matrix th:visible").all_inner_texts()
+    assert heads[:6] == ["called", "Label", "Samples", "Removed", "Share", "1"]
+
+
 def test_without_javascript_the_evidence_is_there(out: Path, opener: Opener) -> None:
     shown = opener.open(out / "report.html", java_script_enabled=False)
     assert shown.locator("h1").inner_text().startswith("60 of 1,797")
