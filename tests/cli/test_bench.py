@@ -152,11 +152,11 @@ def test_estimate_runs_nothing(experiment: Any, tmp_path: Path) -> None:
     arguments = ("bench", "run", "--defense", "ispl", "--out", out, "--estimate")
     done = call(*arguments)
     assert (done.code, done.err) == (0, "")
-    assert done.out == "495 tasks, 0 of them done, 495 to run\nabout 247.5 hours of work\n"
+    assert done.out == "495 tasks, 0 of them done, 495 to run\nabout 247.5 hours of work for one CPU core\n"
     two = call(*arguments, "--workers", "2").out
-    assert two.endswith("about 247.5 hours of work: 123.8 hours on 2 workers\n")
+    assert two.endswith("about 247.5 hours of work for one CPU core: 123.8 hours on 2 workers\n")
     assert call(*arguments, "--runner", "ray").out.endswith("divided by what the cluster runs at once\n")
-    assert call(*arguments, "--limit-tasks", "1").out.endswith("about 30 minutes of work\n")
+    assert call(*arguments, "--limit-tasks", "1").out.endswith("about 30 minutes of work for one CPU core\n")
     assert experiment.calls == []
     assert not out.exists()
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +16,15 @@ from unpoison.data.named.fetch import fetch
 from unpoison.defenses.controls import RandomFilter
 from unpoison.errors import InputError
 from unpoison.evaluation import experiment, scales
-from unpoison.evaluation.bench import BenchTask
+from unpoison.evaluation.bench import ON_CLEAN, BenchTask
+from unpoison.evaluation.comparison import epoch_equivalents
 from unpoison.evaluation.experiment import defense_for, estimate_seconds, run_task, set_up
 from unpoison.evaluation.poisoning import Attacked, PoisonOptions, attacked
 from unpoison.evaluation.scales import LAPTOP, PAPER, Scale, Setup
 from unpoison.evaluation.scenarios import by_name, catalog
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "gtsrb_32.npz"
+RECORDED = Path(__file__).resolve().parents[2] / "results" / "laptop"
 SCENARIO = "gtsrb-watermark-1-2-eps20"
 TINY = Setup("compact", 1, limit=700, changes={"weak_epochs": 1, "weak_min_steps": 1, "min_steps": 1})
 
@@ -133,7 +137,33 @@ def test_an_unknown_defense(name: str) -> None:
 
 
 def test_what_is_removed_at_random_is_not_trained_on() -> None:
-    whole, half = (
-        estimate_seconds(BenchTask(SCENARIO, "laptop", by, 0)) for by in ("nothing", "random-50+clean")
+    nothing, little, half = (
+        estimate_seconds(BenchTask(SCENARIO, "laptop", by, 0))
+        for by in ("nothing", "random", "random-50+clean")
     )
-    assert half == pytest.approx(whole / 2)
+    assert half < 0.65 * little
+    assert little < nothing
+
+
+def test_every_defense_has_an_estimate() -> None:
+    for name in (*experiment.DEFENSES, *experiment.COMPARED):
+        assert estimate_seconds(BenchTask(SCENARIO, "paper", name, 0)) > 0
+
+
+def test_estimates_are_of_the_work_that_was_recorded() -> None:
+    """The work and not the seconds: those tell as much about what else the machine did."""
+    if not RECORDED.is_dir():
+        pytest.skip(f"{RECORDED} is not there")
+    work, expected = defaultdict[str, float](float), defaultdict[str, float](float)
+    for path in RECORDED.glob("*/*-seed?.json"):
+        record = json.loads(path.read_text())
+        task, costs = (
+            BenchTask(**record["task"]),
+            [record["result"][f"{by}_cost"] for by in ("defense", "victim")],
+        )
+        work[task.defense] += sum(epoch_equivalents(cost, 1) for cost in costs)
+        expected[task.defense] += estimate_seconds(task) * experiment.RATES["compact"]
+    plain = {name for name in work if not name.endswith(ON_CLEAN)}
+    assert {name: expected[name] / work[name] for name in plain} == dict.fromkeys(
+        plain, pytest.approx(1.0, rel=0.2)
+    )

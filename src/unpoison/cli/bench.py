@@ -326,7 +326,7 @@ def _with_results(names: Iterable[str], found: Iterable[Any]) -> list[str]:
 def _tell_estimate(estimate: Estimate, given: dict[str, Any]) -> None:
     left = estimate.tasks - estimate.done
     click.echo(f"{estimate.tasks:,} tasks, {estimate.done:,} of them done, {left:,} to run")
-    work = f"about {_time(estimate.seconds)} of work"
+    work = f"about {_time(estimate.seconds)} of work for one CPU core"
     workers = given["workers"] or (1 if given["runner"] == "local" else None)
     if workers is None:
         click.echo(f"{work}, divided by what the cluster runs at once")
