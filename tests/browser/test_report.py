@@ -77,6 +77,10 @@ def test_cards_stand_beside_their_nearest_neighbours(shown: Any) -> None:
     assert card.locator(".near img").count() == 2
     captions = card.locator(".near figcaption").all_text_contents()
     assert captions == ["nearest kept 7", "nearest kept 1"]
+    for caption, says in zip(card.locator(".near figcaption").all(), ("kept 7", "kept 1"), strict=True):
+        assert says in caption.inner_text()
+        box = caption.bounding_box()
+        assert min(box["width"], box["height"]) > 10, "it can be read"
 
 
 def test_most_suspicious_first_and_the_other_orders(shown: Any, out: Path) -> None:

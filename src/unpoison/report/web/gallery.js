@@ -96,7 +96,8 @@ function look(sample) {
   if (page.kind === "rows" && Array.isArray(sample.content)) return rowsTable(sample);
   const near = sample.near.map(([label, [id, content]]) => make("figure", {},
     seen(content, `Sample ${id}`),
-    make("figcaption", {}, "nearest kept ", make("bdi", {}, className(label)))));
+    make("figcaption", {}, make("span", page.kind === "image" ? { class: "hidden" } : {}, "nearest "), "kept ",
+      make("bdi", { title: className(label) }, className(label)))));
   return make("div", { class: page.kind === "image" ? "look pictures" : "look texts" },
     make("figure", { class: "sample" }, seen(sample.content, `Sample ${sample.shown}`)),
     make("div", { class: "near" }, ...near));
