@@ -106,8 +106,11 @@ def test_a_number_of_the_matrix_chooses_its_samples(shown: Any, out: Path) -> No
 def test_filters_by_kind_label_and_vote(shown: Any) -> None:
     labels = shown.locator("#choose-label option").all_inner_texts()
     assert labels == ["any label", f"3 ({N_THREES})", f"7 ({N_SEVENS})"]
+    assert shown.locator("#choose-called option").all_inner_texts() == ["anything", "1 (60)"]
     shown.select_option("#choose-label", "3")
     assert changes(shown) == ["3 → 1"]
+    called = shown.locator("#choose-called option").all_inner_texts()
+    assert called == ["anything", f"1 ({N_THREES})"], "of the chosen label"
     shown.select_option("#choose-set", "kept")
     assert shown.locator("#choose-label").input_value() == "", "another set is looked at whole"
     assert set(shown.locator("#cards .state").all_inner_texts()) == {
@@ -160,6 +163,40 @@ def test_review_with_the_keyboard_alone(shown: Any) -> None:
     assert shown.locator("#page-number").input_value() == "2"
     outline = shown.evaluate("getComputedStyle(document.activeElement).outlineWidth")
     assert outline == "3px", "one sees where one is"
+
+
+def test_keys_with_caps_lock_and_by_rows(shown: Any) -> None:
+    first = ids(shown)
+    shown.locator("#cards .card").first.focus()
+    shown.keyboard.press("K")
+    shown.keyboard.press("R")
+    assert shown.locator("#marked-count").inner_text() == "1 to keep, 1 to remove"
+    shown.keyboard.press("U")
+    assert shown.locator("#marked-count").inner_text() == "1 to keep, 0 to remove"
+    tops = [card.bounding_box()["y"] for card in shown.locator("#cards .card").all()]
+    columns = tops.count(tops[0])
+    assert columns > 1
+    assert focused(shown) == first[2]
+    shown.keyboard.press("ArrowDown")
+    assert focused(shown) == first[2 + columns]
+    shown.keyboard.press("ArrowUp")
+    shown.keyboard.press("ArrowUp")
+    assert focused(shown) == first[2], "there is nothing above"
+    shown.keyboard.press("End")
+    shown.keyboard.press("ArrowDown")
+    assert shown.locator("#page-number").input_value() == "2"
+
+
+def test_down_into_a_row_that_is_not_full(shown: Any) -> None:
+    shown.locator("a[data-label='3'][data-called='1']").click()
+    cards = shown.locator("#cards .card")
+    tops = [card.bounding_box()["y"] for card in cards.all()]
+    columns = tops.count(tops[0])
+    assert N_THREES % columns, "the last row is not full"
+    before = N_THREES - N_THREES % columns - 1
+    cards.nth(before).focus()
+    shown.keyboard.press("ArrowDown")
+    assert focused(shown) == ids(shown)[-1]
 
 
 def test_letters_mean_nothing_outside_the_samples(shown: Any) -> None:
@@ -278,6 +315,8 @@ def test_buttons_can_be_read_after_a_click_with_the_pointer_on_them(
 def test_fits_a_phone(out: Path, opener: Opener) -> None:
     shown = opener.open(out / "report.html", viewport={"width": 360, "height": 740}, has_touch=True)
     assert shown.evaluate("document.documentElement.scrollWidth") == 360
+    tops = [shown.locator(name).bounding_box()["y"] for name in ("#previous", "#next")]
+    assert tops[0] == tops[1], "on one line"
     shown.locator("#cards [data-keep=true]").first.tap()
     assert shown.locator("#marked-count").inner_text() == "1 to keep, 0 to remove"
 

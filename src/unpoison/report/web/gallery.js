@@ -25,11 +25,11 @@ let pageNumber = 0;
 function choose() {
   const set = samples.filter(SETS[control("set").value]);
   fillClasses(control("label"), set, (sample) => sample.label, "any label");
-  fillClasses(control("called"), set, (sample) => sample.called, "anything");
   const label = control("label").value;
+  const labelled = set.filter((sample) => label === "" || sample.label === Number(label));
+  fillClasses(control("called"), labelled, (sample) => sample.called, "anything");
   const called = control("called").value;
-  chosen = set.filter((sample) => (label === "" || sample.label === Number(label))
-    && (called === "" || sample.called === Number(called)));
+  chosen = labelled.filter((sample) => called === "" || sample.called === Number(called));
   chosen.sort(ORDERS[control("order").value]);
   showPage(0);
 }
@@ -182,6 +182,17 @@ function step(node, by) {
   else focusCard(place);
 }
 
+// Up and down go by rows, as the cards lie on this screen.
+function stepRow(node, by) {
+  const nodes = [...list.children];
+  const columns = nodes.filter((other) => other.offsetTop === nodes[0].offsetTop).length;
+  const row = (place) => Math.floor(place / columns);
+  const place = nodes.indexOf(node);
+  const isShort = row(place) < row(nodes.length - 1) && place + by * columns >= nodes.length;
+  if (isShort) focusCard(nodes.length - 1);
+  else step(node, by * columns);
+}
+
 // The keys work on the card that has the focus; docs/report.md lists them.
 const KEYS = {
   k: (node) => { mark(node, true); step(node, 1); },
@@ -191,6 +202,8 @@ const KEYS = {
   p: () => showPage(pageNumber - 1, "first"),
   ArrowRight: (node) => step(node, 1),
   ArrowLeft: (node) => step(node, -1),
+  ArrowDown: (node) => stepRow(node, 1),
+  ArrowUp: (node) => stepRow(node, -1),
   Home: () => focusCard(0),
   End: () => focusCard(list.children.length - 1),
 };
@@ -201,7 +214,8 @@ function undo() {
 
 list.addEventListener("keydown", (event) => {
   const node = event.target.closest(".card");
-  const action = KEYS[event.key];
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key; // with Caps Lock it is K
+  const action = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined;
   if (!node || !action || event.ctrlKey || event.altKey || event.metaKey) return;
   event.preventDefault();
   action(node);
