@@ -47,7 +47,10 @@ def test_every_form_is_rewritten_and_verifies(form: str, tmp_path: Path) -> None
     overrides = save_overrides(tmp_path / "o.json", out, keep=removed[:1], remove=kept[:2])
     done = call("apply", out, "--overrides", overrides, "--no-progress")
     assert (done.code, done.err) == (0, "")
-    assert "People decided about 3 of the samples: 1 that the run had removed are kept, 2" in done.out
+    assert (
+        "People decided about 3 of the samples: 1 that the run had removed is kept, 2 that it had kept are"
+        in done.out
+    )
     assert verify(out) == []
     by_id = {row["id"]: (row["keep"], row["decided_by"]) for row in manifest_rows(out)}
     assert by_id[removed[0]] == ("true", "review")

@@ -9,7 +9,7 @@ import pytest
 
 from .builders import call, poisoned_npz, run, tree
 
-FINE = ": every file and every kept sample is as the run wrote it\n"
+FINE = ": every file and every kept sample is as run.json records it\n"
 
 
 @pytest.fixture(scope="module")

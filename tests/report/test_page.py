@@ -145,7 +145,8 @@ def test_says_what_was_found() -> None:
         "setting: alpha 0.1",
         "unpoison clean x",
         dataset.fingerprint,
-        "Passes trained 1,000",
+        "Trained 1,000 passes, each of one sample through one model",
+        "Scored 20 passes, each of one sample through one model",
     ):
         assert part in text, part
     assert "http" not in re.sub(r"http-equiv", "", html)
@@ -374,7 +375,7 @@ def test_a_review_is_said_and_its_samples_are_there() -> None:
     overrides = Overrides("", frozenset({"sample 0"}), frozenset({"sample 4"}), "0" * 64)
     facts = record.reviewed(facts, dataset, result, review=review, overrides=overrides)
     html = render(dataset, result, record=facts, review=review)
-    assert "1 that the run had removed are kept, 1 that it had kept are removed. Now 2 are removed" in shown(
+    assert "1 that the run had removed is kept, 1 that it had kept is removed. Now 2 are removed" in shown(
         html
     )
     rows = {row[0]: row for row in data(html)["samples"]}

@@ -103,8 +103,8 @@ def reviewed(
     }
     facts = {
         "summary": f"People decided about {count(int(review.decided.sum()))} of the samples: "
-        f"{count(put_back)} that the run had removed are kept, "
-        f"{count(taken_out)} that it had kept are removed. Now {count(removed)} are removed.",
+        f"{_are(put_back, 'that the run had removed')} kept, "
+        f"{_are(taken_out, 'that it had kept')} removed. Now {_are(removed)} removed.",
         "n_decided": int(review.decided.sum()),
         "n_put_back": put_back,
         "n_taken_out": taken_out,
@@ -112,6 +112,11 @@ def reviewed(
     }
     found = {**record["result"], **counts(dataset, result, review.keep)}
     return {**record, "result": found, "review": facts}
+
+
+def _are(number: int, which: str = "") -> str:
+    """``2 of which are``, ``1 of which is``."""
+    return " ".join(part for part in (count(number), which, "is" if number == 1 else "are") if part)
 
 
 def read_record(directory: Path) -> Record:

@@ -35,6 +35,7 @@ MAX_GROUPS = 24
 MAX_UNTOUCHED = 100
 MAX_FACTS = 80
 
+_PASSES = "passes, each of one sample through one model"
 _FORMS = {
     "folder": "a folder for each class",
     "npz": "one .npz file",
@@ -176,8 +177,8 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Data", f"{data['name']} ({data['kind']}, {data['form']})"),
         ("Fingerprint of the data", data["fingerprint"]),
         ("Time", text.duration(record["timings"]["seconds"])),
-        ("Passes trained", text.count(record["cost"]["trained"])),
-        ("Passes scored", text.count(record["cost"]["scored"])),
+        ("Trained", f"{text.count(record['cost']['trained'])} {_PASSES}"),
+        ("Scored", f"{text.count(record['cost']['scored'])} {_PASSES}"),
         ("Time inside the models", text.duration(record["cost"]["seconds"])),
         ("unpoison", record["tool"]["version"]),
     ]
