@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import io
 import json
 
 import numpy as np
@@ -105,6 +107,27 @@ def photographs(n: int, side: int) -> NDArray[np.uint8]:
     grain = rng.integers(-8, 9, (n, 1, side, 3), dtype=np.int8)
     chosen = np.arange(n) % len(base)
     return (base[chosen] // 2 + 64 + grain).astype(np.uint8)
+
+
+def longest_side(found: PageSamples) -> int:
+    sides = [
+        max(Image.open(io.BytesIO(base64.b64decode(text.split(",")[1]))).size) for text in found.pictures
+    ]
+    return max(sides)
+
+
+def test_few_pictures_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = photographs(40, 150)
+    dataset = make("image", lambda i: Preview(image=pixels[i]), n=40, features=pixels)
+    large = shown(dataset, range(0, 12, 3))
+    assert (longest_side(large), len(large.cards)) == (128, 40)
+    monkeypatch.setattr(samples_module, "LARGE_BUDGET", sum(map(len, large.pictures)) // 2)
+    many = shown(dataset, range(0, 12, 3))
+    assert (longest_side(many), len(many.cards)) == (64, 40), "smaller, but all of them"
+    monkeypatch.undo()
+    monkeypatch.setattr(samples_module, "MAX_CLOSE", 10)
+    monkeypatch.setattr(samples_module, "MAX_KEPT", 0)
+    assert longest_side(shown(dataset, range(0, 36, 3))) == 64
 
 
 def test_ten_thousand_removed_photographs_stay_below_thirty_megabytes() -> None:

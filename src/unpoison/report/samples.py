@@ -18,11 +18,14 @@ from unpoison.report import text
 from unpoison.report.embed import to_json
 from unpoison.report.review import Review
 from unpoison.report.study import MAX_CLOSE, MAX_KEPT, Study, preview
-from unpoison.report.thumbnails import CLOSE_SIDE, PIXELATED_BELOW, SMALL_SIDE, encode
+from unpoison.report.thumbnails import CLOSE_SIDE, LARGE_SIDE, PIXELATED_BELOW, SMALL_SIDE, encode
 from unpoison.types import IndexArray
 
 BUDGET = 24_000_000
 """Characters of data, pictures included, that a page may hold; with all the rest it stays below 30 MB."""
+
+LARGE_BUDGET = 12_000_000
+"""The same with large pictures, which a page gets if all of its samples fit into this."""
 
 MAX_COLUMNS = 10
 PICTURES_A_CHUNK = 64
@@ -120,7 +123,15 @@ class PageSamples:
 def page_samples(dataset: Dataset, result: Sanitization, found: Study, review: Review) -> PageSamples:
     """Cards in the order of the study, and those a person decided about, until the budget is spent."""
     order = np.concatenate([found.order, np.setdiff1d(np.flatnonzero(review.decided), found.order)])
-    maker = _CardMaker(dataset, result, found, review)
+    if dataset.kind == "image" and len(order) <= MAX_CLOSE + MAX_KEPT:
+        maker = _CardMaker(dataset, result, found, review, side=LARGE_SIDE)
+        large = _until_spent(maker, order, min(LARGE_BUDGET, BUDGET))
+        if large.n_left_out == 0:
+            return large
+    return _until_spent(_CardMaker(dataset, result, found, review, side=CLOSE_SIDE), order, BUDGET)
+
+
+def _until_spent(maker: _CardMaker, order: IndexArray, budget: int) -> PageSamples:
     cards: list[Card] = []
     rows: list[str] = []
     spent = 0
@@ -128,7 +139,7 @@ def page_samples(dataset: Dataset, result: Sanitization, found: Study, review: R
         card = maker.card(index, close=rank < MAX_CLOSE + MAX_KEPT)
         rows.append(to_json(card.row()))
         spent += len(rows[-1])
-        if spent + maker.album.size > BUDGET:
+        if spent + maker.album.size > budget:
             rows.pop()
             break
         cards.append(card)
@@ -143,9 +154,10 @@ def page_samples(dataset: Dataset, result: Sanitization, found: Study, review: R
 
 
 class Album:
-    """Pictures, each held once."""
+    """Pictures, each held once; those that are looked at first have at most ``side`` pixels a side."""
 
-    def __init__(self) -> None:
+    def __init__(self, side: int = CLOSE_SIDE) -> None:
+        self._side = side
         self.pictures: list[str] = []
         self.size = 0
         self._numbers: dict[tuple[int, bool], int] = {}
@@ -156,7 +168,7 @@ class Album:
         if key not in self._numbers:
             pixels = image()
             exact = close and max(pixels.shape[:2]) <= PIXELATED_BELOW
-            encoded = encode(pixels, side=CLOSE_SIDE if close else SMALL_SIDE, exact=exact)
+            encoded = encode(pixels, side=self._side if close else SMALL_SIDE, exact=exact)
             self._numbers[key] = len(self.pictures)
             self.pictures.append(encoded)
             self.size += len(encoded) + 3
@@ -166,8 +178,10 @@ class Album:
 class _CardMaker:
     """Makes cards of samples; what is the same for all of them is looked up once."""
 
-    def __init__(self, dataset: Dataset, result: Sanitization, found: Study, review: Review) -> None:
-        self.album = Album()
+    def __init__(
+        self, dataset: Dataset, result: Sanitization, found: Study, review: Review, *, side: int
+    ) -> None:
+        self.album = Album(side)
         self._dataset, self._result, self._review = dataset, result, review
         self._near = dict(
             zip(

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, features
 
+LARGE_SIDE = 128
+"""Pixels a side of a picture where there are few."""
 CLOSE_SIDE = 64
-"""Pixels a side of a picture of the samples that are looked at first."""
+"""Pixels a side of a picture of the samples that are looked at first, where there are many."""
 SMALL_SIDE = 32
 """Pixels a side of all other pictures."""
 PIXELATED_BELOW = 48
