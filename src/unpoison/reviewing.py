@@ -13,6 +13,7 @@ from unpoison.errors import InputError
 from unpoison.events import Listener, Progress, ignore
 from unpoison.outputs import place
 from unpoison.outputs.bundle import finish_review, rewrite
+from unpoison.outputs.manifest import check_reviewer
 from unpoison.outputs.overrides import Overrides, read_overrides
 from unpoison.outputs.record import read_record, reviewed
 from unpoison.outputs.stored import Stored, read_stored
@@ -21,33 +22,40 @@ from unpoison.report.text import printable
 
 
 def apply(
-    directory: Path, overrides: Path, *, source: str | None = None, listener: Listener = ignore
+    directory: Path,
+    overrides: Path,
+    *,
+    source: str | None = None,
+    by: str | None = None,
+    listener: Listener = ignore,
 ) -> dict[str, Any]:
     """Decide as ``overrides`` says, and write the results in ``directory`` anew; return their ``run.json``.
 
     A sample that the overrides do not name stays as it is, decided by the run or by an earlier review. The
-    data is read again from where the run read it, or from ``source``.
+    data is read again from where the run read it, or from ``source``. ``by`` is who decided, for the record.
 
     Raises:
         UnpoisonError: Something does not fit together. Then nothing was changed.
     """
+    if by is not None:
+        check_reviewer(by)
     place.check_folder(directory)
     finish_review(directory)
     stored = read_stored(directory)
     decisions = read_overrides(overrides)
-    review = _decided(stored, decisions, name=place.show(overrides))
+    review = _decided(stored, decisions, by=by, name=place.show(overrides))
     listener(Progress("reading the data", 0, 1))
     dataset = _read_again(stored, source)
     listener(Progress("reading the data", 1, 1))
     listener(Progress("writing the results", 0, 1))
     result = stored.result
-    facts = reviewed(stored.record, dataset, result, review=review, overrides=decisions)
+    facts = reviewed(stored.record, dataset, result, review=review, overrides=decisions, by=by)
     rewrite(dataset, result, directory, facts=facts, review=review)
     listener(Progress("writing the results", 1, 1))
     return read_record(directory)
 
 
-def _decided(stored: Stored, overrides: Overrides, *, name: str) -> Review:
+def _decided(stored: Stored, overrides: Overrides, *, by: str | None, name: str) -> Review:
     """The decisions so far, changed by the overrides."""
     fingerprint = stored.record["data"]["fingerprint"]
     if overrides.fingerprint != fingerprint:
@@ -63,12 +71,16 @@ def _decided(stored: Stored, overrides: Overrides, *, name: str) -> Review:
             f"'{printable(unknown[0])}'; nothing was changed"
         )
     before = stored.review
-    keep, decided = before.keep.copy(), before.decided.copy()
+    keep, decided, names = before.keep.copy(), before.decided.copy(), dict(before.by)
     for ids, kept in ((overrides.keep, True), (overrides.remove, False)):
         chosen = np.array([position[sample] for sample in ids], dtype=np.int64)
         keep[chosen] = kept
         decided[chosen] = True
-    return Review(keep, decided)
+        for index in chosen.tolist():
+            names.pop(index, None)
+            if by is not None:
+                names[index] = by
+    return Review(keep, decided, names)
 
 
 def _read_again(stored: Stored, source: str | None) -> Dataset:

@@ -101,6 +101,7 @@ def test_who_decided_what_is_kept(out: Path, tmp_path: Path) -> None:
     review = after["review"]
     assert review["applied"] == [
         {
+            "by": None,
             "overrides_sha256": hashlib.sha256(overrides.read_bytes()).hexdigest(),
             "keep": 2,
             "remove": 1,
@@ -137,6 +138,33 @@ def test_a_second_review_goes_on_top_and_the_later_word_counts(out: Path, tmp_pa
     assert rows[kept] == ("false", "review")
     assert len(record(out)["review"]["applied"]) == 2
     assert verify(out) == []
+
+
+def test_reviewers_can_be_told_apart(out: Path, tmp_path: Path) -> None:
+    first, second, third = removed_ids(out)[:3]
+    both = save_overrides(tmp_path / "1.json", out, keep=[first, second])
+    assert call("apply", out, "--overrides", both, "--by", "Ana: the 1st", "-q").code == 0
+    again = save_overrides(tmp_path / "2.json", out, remove=[second], keep=[third])
+    assert call("apply", out, "--overrides", again, "--by", "Bo", "-q").code == 0
+    apply(out, save_overrides(tmp_path / "3.json", out, keep=[third]))
+    rows = {row["id"]: row["decided_by"] for row in manifest_rows(out)}
+    assert [rows[first], rows[second], rows[third]] == ["review: Ana: the 1st", "review: Bo", "review"]
+    assert [entry["by"] for entry in record(out)["review"]["applied"]] == ["Ana: the 1st", "Bo", None]
+    assert verify(out) == []
+    assert "removed in a review by Bo (removed by the run)" in call("explain", out, second).out
+    apply(out, both, by="Bo")
+    assert [entry["by"] for entry in record(out)["review"]["applied"]] == ["Ana: the 1st", "Bo", None, "Bo"]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "a\x1b[2J", "\u202e", "\udcff"])
+def test_a_reviewer_needs_a_name_that_can_be_shown(name: str, out: Path, tmp_path: Path) -> None:
+    before = tree(out)
+    overrides = save_overrides(tmp_path / "o.json", out, keep=removed_ids(out)[:1])
+    done = call("apply", out, "--overrides", overrides, "--by", name)
+    assert (done.code, done.out) == (2, "")
+    assert "must be 1 to 100 printable characters" in done.err
+    assert done.err.rstrip("\n").isprintable()
+    assert tree(out) == before
 
 
 def test_no_decision_at_all_changes_no_decision(out: Path, tmp_path: Path) -> None:

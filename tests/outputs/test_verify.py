@@ -221,11 +221,23 @@ def test_a_reviewer_that_nobody_knows_of(out: Path) -> None:
     manifest.write_csv(manifest.read_parquet(out / "manifest.parquet"), out / "manifest.csv")
     rehash(out)
     assert verify(out) == ["run.json and the manifest disagree about the review (decided: 1)"]
-    edit_parquet(out, "decided_by", "someone\x1b")
+    for who in ("someone\x1b", "review: someone\x1b", "review: ", "reviewer: Ana", ""):
+        edit_parquet(out, "decided_by", who)
+        rehash(out)
+        assert verify(out) == [
+            "manifest.parquet cannot be read: names others than 'run' and 'review' in decided_by"
+        ]
+
+
+def test_a_name_that_the_record_does_not_have(out: Path) -> None:
+    edit_parquet(out, "decided_by", "review: Ana")
+    manifest.write_csv(manifest.read_parquet(out / "manifest.parquet"), out / "manifest.csv")
+    applied = [{"by": None}, {"by": "Bo"}, 3]
+    edit_record(out, lambda record: record.update(review={"n_decided": 1, "applied": applied}))
     rehash(out)
-    assert verify(out) == [
-        "manifest.parquet cannot be read: names others than 'run' and 'review' in decided_by"
-    ]
+    assert verify(out) == ["the manifest names the reviewer 'Ana', run.json does not"]
+    edit_record(out, lambda record: record["review"]["applied"].append({"by": "Ana"}))
+    assert verify(out) == []
 
 
 def test_a_review_that_did_not_happen(out: Path) -> None:

@@ -68,10 +68,13 @@ def _lines(found: Explanation) -> list[tuple[str, str]]:
 
 
 def _decision(found: Explanation) -> str:
+    from unpoison.report.text import printable
+
     run = "kept by the run" if found.run_keep else "removed by the run"
     if not found.reviewed:
         return run
-    return f"{'kept' if found.keep else 'removed'} in a review ({run})"
+    review = printable(found.decided_by.replace(": ", " by ", 1), 120)
+    return f"{'kept' if found.keep else 'removed'} in a {review} ({run})"
 
 
 def _group(group: JudgedGroup) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unpoison.errors import InputError
-from unpoison.outputs.manifest import BY_REVIEW
+from unpoison.outputs.manifest import BY_RUN
 from unpoison.outputs.stored import Stored
 from unpoison.report.evidence import EvidenceLine, explain
 from unpoison.report.text import printable
@@ -56,13 +56,19 @@ class Explanation:
     """The share of all samples with a lower suspicion."""
     keep: bool
     run_keep: bool
-    reviewed: bool
+    decided_by: str
+    """``run``, ``review`` or ``review: NAME``."""
     components: tuple[str, ...]
     group: JudgedGroup | None
     votes: tuple[Vote, ...]
     near_label: str | None
     near_called: str | None
     """Ids of the nearest kept samples of both classes, where they were looked for."""
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether a person decided."""
+        return self.decided_by != BY_RUN
 
     @property
     def tally(self) -> list[tuple[str, int]]:
@@ -93,7 +99,7 @@ def explain_sample(stored: Stored, sample: str) -> Explanation:
         less_suspicious=float((suspicion < row["suspicion"]).mean()),
         keep=row["keep"],
         run_keep=run_keep,
-        reviewed=row["decided_by"] == BY_REVIEW,
+        decided_by=row["decided_by"],
         components=_components(stored, row),
         group=_group(stored, row, run_keep=run_keep),
         votes=_votes(stored, index),

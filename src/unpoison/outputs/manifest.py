@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
-from unpoison.errors import OutputError
+from unpoison.errors import InputError, OutputError
 from unpoison.report.review import Review
 from unpoison.report.text import printable
 
@@ -29,7 +29,9 @@ Table: TypeAlias = Any
 
 SUSPICION_DIGITS = 6
 BY_RUN, BY_REVIEW = "run", "review"
-"""Who decided about a sample."""
+"""Who decided about a sample; a reviewer who gave a name is ``review: NAME``."""
+MAX_REVIEWER = 100
+_NAMED = ": "
 
 _HEAD = (
     ("id", pa.string()),
@@ -52,7 +54,7 @@ def build(dataset: Dataset, result: Sanitization, review: Review | None = None) 
         list(dataset.sources),
         [dataset.class_names[label] for label in dataset.labels],
         review.keep.tolist(),
-        [BY_REVIEW if reviewed else BY_RUN for reviewed in review.decided],
+        [_who(review, i) for i in range(len(dataset))],
         # Adding zero turns -0.0 into 0.0: two names for one number would be two different files.
         (np.round(result.suspicion, SUSPICION_DIGITS) + 0.0).tolist(),
         [class_name(dataset, called) for called in result.predicted],
@@ -62,6 +64,36 @@ def build(dataset: Dataset, result: Sanitization, review: Review | None = None) 
     wanted = schema(len(result.components))
     arrays = [pa.array(values, type=field.type) for values, field in zip(columns, wanted, strict=True)]
     return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+def _who(review: Review, index: int) -> str:
+    if not review.decided[index]:
+        return BY_RUN
+    name = review.by.get(index)
+    return BY_REVIEW if name is None else f"{BY_REVIEW}{_NAMED}{name}"
+
+
+def read_review(table: Table) -> Review:
+    """What people decided, as a manifest says it."""
+    who = table["decided_by"].to_pylist()
+    names = {i: said.split(_NAMED, 1)[1] for i, said in enumerate(who) if _NAMED in said}
+    decided = np.array([said != BY_RUN for said in who], dtype=np.bool_)
+    return Review(np.array(table["keep"].to_pylist(), dtype=np.bool_), decided, names)
+
+
+def check_reviewer(name: str) -> None:
+    """Refuse a name that is empty, too long, or does not show on one line."""
+    if not name.strip() or len(name) > MAX_REVIEWER or not name.isprintable():
+        raise InputError(f"the reviewer '{printable(name)}' must be 1 to {MAX_REVIEWER} printable characters")
+
+
+def _is_reviewer(who: str) -> bool:
+    kind, colon, name = who.partition(_NAMED)
+    try:
+        check_reviewer(name if colon else BY_REVIEW)
+    except InputError:
+        return False
+    return kind == BY_REVIEW
 
 
 def schema(n_restarts: int) -> Any:
@@ -101,7 +133,7 @@ def read_parquet(path: Path) -> Table:
         raise OutputError("has other columns than a manifest")
     if any(column.null_count for column in table.columns):
         raise OutputError("has empty cells, which a manifest never has")
-    if not set(table["decided_by"].unique().to_pylist()) <= {BY_RUN, BY_REVIEW}:
+    if not all(_is_reviewer(who) for who in table["decided_by"].unique().to_pylist() if who != BY_RUN):
         raise OutputError(f"names others than '{BY_RUN}' and '{BY_REVIEW}' in decided_by")
     return table
 

@@ -83,20 +83,27 @@ def build(
 
 
 def reviewed(
-    record: Record, dataset: Dataset, result: Sanitization, *, review: Review, overrides: Overrides
+    record: Record,
+    dataset: Dataset,
+    result: Sanitization,
+    *,
+    review: Review,
+    overrides: Overrides,
+    by: str | None = None,
 ) -> Record:
     """The record of a run after a review: the run's findings, the numbers of now, and who changed them.
 
-    The same overrides again are the same review.
+    The same overrides of the same reviewer again are the same review.
     """
     put_back, taken_out = review.put_back(result.keep), review.taken_out(result.keep)
     removed = int((~review.keep).sum())
     applied = [
         entry
         for entry in (record["review"] or {}).get("applied", [])
-        if entry.get("overrides_sha256") != overrides.sha256
+        if (entry.get("overrides_sha256"), entry.get("by")) != (overrides.sha256, by)
     ]
     entry = {
+        "by": by,
         "overrides_sha256": overrides.sha256,
         "keep": len(overrides.keep),
         "remove": len(overrides.remove),

@@ -59,8 +59,7 @@ class Stored:
     @property
     def review(self) -> Review:
         """What people decided so far."""
-        decided = [who == manifest.BY_REVIEW for who in self.table["decided_by"].to_pylist()]
-        return Review(self._array("keep", np.bool_), np.array(decided, dtype=np.bool_))
+        return manifest.read_review(self.table)
 
     def _array(self, name: str, dtype: type) -> Any:
         return np.array(self.table[name].to_pylist(), dtype=dtype)

@@ -13,14 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from unpoison.errors import OutputError, UnpoisonError
 from unpoison.outputs import evidence, manifest, place
 from unpoison.outputs.bundle import hash_file
 from unpoison.outputs.record import FORMAT_VERSION
-from unpoison.report.review import Review
 from unpoison.report.text import printable
 
 
@@ -188,9 +186,7 @@ def _check_review(path: Path, record: dict[str, Any], table: manifest.Table) -> 
         run_keep = evidence.read(path, n_samples=len(table), n_classes=n_classes).run_keep
     except (OSError, UnpoisonError, MemoryError) as error:
         return [f"{place.EVIDENCE} cannot be read: {_reason(error)}"]
-    keep = np.array(table["keep"].to_pylist(), dtype=np.bool_)
-    by_review = [who == manifest.BY_REVIEW for who in table["decided_by"].to_pylist()]
-    review = Review(keep, np.array(by_review, dtype=np.bool_))
+    review = manifest.read_review(table)
     said = _part(record, "review")
     claims = [
         ("decided", int(review.decided.sum())),
@@ -202,10 +198,20 @@ def _check_review(path: Path, record: dict[str, Any], table: manifest.Table) -> 
         for name, is_ in claims
         if said.get(f"n_{name}", 0) != is_
     ]
-    n_changed = int((~review.decided & (keep != run_keep)).sum())
+    unknown = sorted(set(review.by.values()) - _reviewers(said))
+    if unknown:
+        problems.append(f"the manifest names the reviewer '{printable(unknown[0])}', {place.RUN} does not")
+    n_changed = int((~review.decided & (review.keep != run_keep)).sum())
     if n_changed:
         problems.append(f"{n_changed} decisions of the manifest are neither the run's nor a reviewer's")
     return problems
+
+
+def _reviewers(review: dict[str, Any]) -> set[str]:
+    applied = review.get("applied")
+    entries = applied if isinstance(applied, list) else []
+    names = [entry.get("by") for entry in entries if isinstance(entry, dict)]
+    return {name for name in names if isinstance(name, str)}
 
 
 def _claimed(rows: Any, name: str, number: str) -> Counter[str] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +18,8 @@ class Review:
     keep: BoolArray
     decided: BoolArray
     """True where a person decided, whether or not the run had said the same."""
+    by: Mapping[int, str] = field(default_factory=dict)
+    """Who decided about a sample, by its position, where a name was given."""
 
     @classmethod
     def none(cls, result: Sanitization) -> Review:
