@@ -331,6 +331,9 @@ def test_who_is_removed_can_be_seen_and_touched_on_a_phone(out: Path, opener: Op
     boxes = [link.bounding_box() for link in shown.locator(".matrix a").all()]
     assert len(boxes) == 4
     assert min(min(box["width"], box["height"]) for box in boxes) >= 24
+    shown.locator("summary:has(#votes)").click()
+    votes = shown.locator(".agreement tbody tr").first.locator(".share").first.bounding_box()
+    assert votes["x"] + votes["width"] <= 390 - 2 * 16, "votes are seen without scrolling"
     wide = opener.open(out / "report.html")
     heads = wide.locator(".matrix th:visible").all_inner_texts()
     assert heads[:6] == ["called", "Label", "Samples", "Removed", "Share", "1"]

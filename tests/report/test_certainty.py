@@ -75,7 +75,12 @@ def test_votes_alone_are_not_enough() -> None:
     dataset = texts()
     result = judged(dataset, [*range(0, 30, 3), *range(1, 22, 3), 2], called=2)
     both = certainty(dataset, result, marked={0, 1})
-    assert (both.level, both.why) == ("clear", f"{both.votes} All of their groups share a mark.")
+    assert (both.level, both.why) == (
+        "clear",
+        f"{both.votes} Each removed group shares a mark.",
+    )
+    single = certainty(dataset, judged(dataset, range(0, 30, 3)), marked={0})
+    assert (single.level, single.why) == ("clear", f"{single.votes} The removed group shares a mark.")
     one = certainty(dataset, result, marked={0})
     assert (one.level, one.votes) == ("mixed", both.votes)
     assert one.why == f"{both.votes} No common mark was found in the 7 labelled 'dog': look there first."

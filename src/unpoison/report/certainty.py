@@ -46,9 +46,11 @@ def certainty(dataset: Dataset, result: Sanitization, *, marked: Collection[int]
     votes = f"The votes are {level}: models give {shares}."
     if result.keep.all():
         return Certainty(level, votes, votes)
-    unmarked = [item for item in removed_labels(dataset.labels, result) if item[0] not in marked]
+    groups = removed_labels(dataset.labels, result)
+    unmarked = [item for item in groups if item[0] not in marked]
     if not unmarked:
-        return Certainty(level, votes, f"{votes} All of their groups share a mark.")
+        which = "The" if len(groups) == 1 else "Each"
+        return Certainty(level, votes, f"{votes} {which} removed group shares a mark.")
     named = [f"the {count(n)} labelled '{_name(dataset, label)}'" for label, n in unmarked[:_NAMED]]
     if len(unmarked) > _NAMED:
         named.append(f"those of {count(len(unmarked) - _NAMED)} other labels")
