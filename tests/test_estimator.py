@@ -115,6 +115,7 @@ def test_bad_parameters_of_the_other_method(name: str) -> None:
 def test_parameters_of_the_other_method_are_not_looked_at() -> None:
     small("ispl", models=-1, judges="?").fit(*rows_and_labels())
     small("out-of-subset", rounds=-1, keep_rule="?", alpha=7).fit(*rows_and_labels())
+    small("out-of-subset").set_params(method="expansion", models=-1).fit(*rows_and_labels())
 
 
 def test_parameters_reach_the_settings() -> None:

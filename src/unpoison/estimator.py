@@ -43,8 +43,8 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
     rounds, restarts, alpha, momentum, keep_rule, self_training : default="auto" (restarts: 3)
         Settings of ``ispl``; see :class:`unpoison.core.config.IsplSettings`.
     models, judges : int, default="auto"
-        Settings of the other two; see :class:`unpoison.core.config.ExpansionSettings` and
-        :class:`unpoison.core.config.OutOfSubsetSettings`.
+        Settings of ``out-of-subset``; ``expansion`` has ``judges`` too. See
+        :class:`unpoison.core.config.OutOfSubsetSettings`, :class:`unpoison.core.config.ExpansionSettings`.
     n_jobs : int or None, default=1
         Worker processes; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -167,7 +167,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
 
     def _changes(self, method: str) -> dict[str, Any]:
         """The settings that were given, for the method that was chosen."""
-        names = {"ispl": (*OF_ISPL, "restarts")}.get(method, ("models", "judges"))
+        names = {"ispl": (*OF_ISPL, "restarts"), "expansion": ("judges",)}.get(method, ("models", "judges"))
         chosen = {name: _plain(getattr(self, name)) for name in names}
         return {name: value for name, value in chosen.items() if not _is_auto(value)}
 

@@ -21,7 +21,7 @@ from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
 from unpoison.seeds import Seeds
 
-SETTINGS = ExpansionSettings(epochs=3, min_steps=7)
+SETTINGS = ExpansionSettings(epochs=3, further_epochs=2, min_steps=7)
 
 
 # --- a learner that sees a hidden group -----------------------------------------------------------------
@@ -34,6 +34,7 @@ class SeeingLearner:
     world: World
     seed: int
     knows: bool = False
+    sees: bool = False
     trained: int = 0
     scored: int = 0
 
@@ -44,6 +45,7 @@ class SeeingLearner:
     def fit(self, indices: Any, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
         self.world.fits.append((indices.copy(), epochs, min_steps, final))
         self.knows = int(np.isin(indices, self.world.planted).sum()) >= self.world.needed
+        self.sees = bool(np.isin(indices, self.world.planted).all())
         self.trained += epochs * len(indices)
 
     def assess(self, indices: Any) -> Assessment:
@@ -58,7 +60,8 @@ class SeeingLearner:
 
     def embed(self, indices: Any) -> Any:
         view = np.random.default_rng(self.seed).normal(size=(len(self.world.labels), 5))
-        view[self.world.marked, 3] += self.world.distance
+        if self.sees or not self.world.only_disputed:
+            view[self.world.marked, 3] += self.world.distance
         view[self.world.second, 1] -= self.world.distance
         view[self.world.halo, 3] += 0.4 * self.world.distance
         self.scored += len(indices)
@@ -78,6 +81,8 @@ class World:
     called: int = 0
     confidence: float = 0.95
     distance: float = 20.0
+    only_disputed: bool = False
+    """Only a model that trained on nothing but the planted samples sees them apart."""
     fits: list[Any] = field(default_factory=list)
 
     def __call__(self, seed: int) -> SeeingLearner:
@@ -125,8 +130,8 @@ def test_where_nothing_stands_apart_nobody_is_judged() -> None:
     result = world.clean()
     assert result.n_removed == 0
     assert result.groups == ()
-    assert len(world.fits) == SETTINGS.models + 2, "no judges"
-    assert result.cost == Cost(trained=2 * 3 * 300 + 2 * 3 * 150, scored=4 * 300)
+    assert len(world.fits) == 2 * 2, "no judges"
+    assert result.cost == Cost(trained=2 * (3 * 150 + 2 * 300), scored=2 * (300 + 300))
     assert result.notes == {"vote_accuracy": 1.0}
 
 
@@ -153,6 +158,24 @@ def test_unknown_groups_that_are_more_than_a_third_of_a_class_must_be_striking(
     assert result.n_removed == (len(both) if judged else 0)
 
 
+def test_what_outsiders_dispute_is_looked_at_by_a_model_of_its_own() -> None:
+    """Thirty of 300 are disputed; only a model that trained on nothing else sees them apart."""
+    world = World(needed=25, only_disputed=True)
+    result = world.clean()
+    indices, epochs, min_steps, final = world.fits[4]
+    assert indices.tolist() == list(range(200, 230))
+    assert (epochs, min_steps, final) == (3, 7, True)
+    assert removed(result) == list(range(200, 230))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.0])
+def test_where_much_is_disputed_no_model_trains_on_it_alone(share: float) -> None:
+    world = World(needed=25, only_disputed=True)
+    result = world.clean(replace(SETTINGS, disputed=share))
+    assert result.n_removed == 0
+    assert len(world.fits) == 2 * 2
+
+
 def test_a_group_of_a_class_that_outsiders_confuse_anyhow_is_kept() -> None:
     """They give the group its label as often as the rest of its class: in six of ten cases."""
     confused = np.arange(150, 300)[np.arange(150) % 5 < 2]
@@ -176,8 +199,8 @@ def test_nobody_speaks_of_what_it_trained_on() -> None:
     result = world.clean(replace(SETTINGS, judges=2))
     assert result.votes is not None
     assert result.votes.voters == ("model 1", "model 2", "judge 1", "judge 2")
-    seen, outside = world.fits[: SETTINGS.models], world.fits[SETTINGS.models :]
-    assert all(len(indices) == 300 and epochs == 3 for indices, epochs, _, _ in seen)
+    (first, second), outside = world.fits[1:4:2], world.fits[0:4:2] + world.fits[4:]
+    assert [(len(indices), epochs) for indices, epochs, _, _ in (first, second)] == [(300, 2)] * 2
     for asked, (indices, epochs, min_steps, final) in zip(result.votes.asked, outside, strict=True):
         assert not asked[indices].any()
         assert (epochs, min_steps, final) == (3, 7, True)

@@ -55,11 +55,12 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "growth": AT_LEAST_ZERO,
     },
     ExpansionSettings: {
-        "models": AT_LEAST_ONE,
         "judges": AT_LEAST_ONE,
         "axes": AT_LEAST_ONE,
         "samples_per_axis": AT_LEAST_ONE,
         "epochs": AT_LEAST_ONE,
+        "further_epochs": AT_LEAST_ONE,
+        "disputed": CLOSED,
         "min_steps": AT_LEAST_ZERO,
         "sharpness": CLOSED,
         "by_errors": CLOSED,

@@ -1,9 +1,10 @@
 """The expansion method: groups that stand apart in what models see, judged by models that never met them.
 
 The paper's two steps, clustering (section 1) and a vote by outsiders (section 2.3), for the price of about
-three trainings. Models that train on everything, as a victim would, show the groups that stand apart in a
-class. Models on halves tell which of them a little data of their kind does not explain. Whether what is left
-expands to itself only is then asked directly: does a model that trained on everyone else give it its label?
+three trainings. Models on halves tell what a little data of its kind does not explain. They go on with
+everything, as a victim would train, and show the groups that stand apart in a class; where little is in
+dispute, a model on that alone shows what it has in common. Whether a group expands to itself only is then
+asked directly: does a model that trained on everyone else give it its label?
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from unpoison.core.boosting import count_votes, keep_by_groups, suspicion_from_l
 from unpoison.core.comovement import LARGEST_SHARE, Split
 from unpoison.core.composition import calls_by_class, composition
 from unpoison.core.config import ExpansionSettings
-from unpoison.core.learner import LearnerFactory, check_finite, embedding_of
+from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.sampling import class_members, dealt
 from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, chance, groups_apart
-from unpoison.core.tasks import FitTask, Task, Workshop, cost_array
+from unpoison.core.tasks import FitTask, Task, Workshop, cost_array, finished
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
@@ -34,11 +35,37 @@ HALVES = 2
 
 
 @dataclass(frozen=True)
-class ViewTask:
-    """Train a model on everything and keep what it sees in each sample."""
+class HalfThenAllTask:
+    """Train a model on one half and keep what it says; go on with everyone and keep what it sees."""
 
     factory: LearnerFactory
     n_samples: int
+    half: IndexArray
+    epochs: int
+    min_steps: int
+    further_epochs: int
+    seed: int
+
+    def __call__(self) -> Arrays:
+        """One row each of losses, predictions and confidences; ``view``: a row a sample."""
+        learner = self.factory(self.seed)
+        embedding_of(learner)  # refused before it is trained
+        said = finished(learner, self.half, self.n_samples, epochs=self.epochs, min_steps=self.min_steps)
+        everyone = np.arange(self.n_samples)
+        learner.fit(everyone, epochs=self.further_epochs, min_steps=self.min_steps, final=True)
+        return {**said, **_seen_by(learner, everyone)}
+
+
+@dataclass(frozen=True)
+class DisputedTask:
+    """Train a model on what outsiders dispute, and keep what it sees in everyone.
+
+    Planted samples are few among all and many among the disputed: what they share is learned first there.
+    """
+
+    factory: LearnerFactory
+    n_samples: int
+    disputed: IndexArray
     epochs: int
     min_steps: int
     seed: int
@@ -46,12 +73,14 @@ class ViewTask:
     def __call__(self) -> Arrays:
         """``view``: a row a sample."""
         learner = self.factory(self.seed)
-        embed = embedding_of(learner)
-        everyone = np.arange(self.n_samples)
-        learner.fit(everyone, epochs=self.epochs, min_steps=self.min_steps, final=True)
-        view = embed(everyone)
-        check_finite(view, "What the trained model sees is")
-        return {"view": view.astype(np.float32), "cost": cost_array(learner.cost)}
+        learner.fit(self.disputed, epochs=self.epochs, min_steps=self.min_steps, final=True)
+        return _seen_by(learner, np.arange(self.n_samples))
+
+
+def _seen_by(learner: Learner, indices: IndexArray) -> Arrays:
+    view = embedding_of(learner)(indices)
+    check_finite(view, "What the trained model sees is")
+    return {"view": view.astype(np.float32), "cost": cost_array(learner.cost)}
 
 
 @dataclass(frozen=True)
@@ -157,27 +186,29 @@ def clean_by_expansion(
 ) -> Sanitization:
     """Run the whole method on the samples behind ``labels``."""
     half = dealt(labels, HALVES, rng=seeds.stream("halves"))
-    workshop.begin("models", settings.models + HALVES)
-    tasks: dict[str, Task] = {
-        f"model-{m:03d}": ViewTask(
-            factory, len(labels), settings.epochs, settings.min_steps, seeds.integer("model", m)
+    halves = _models(half, factory, settings, seeds, workshop)
+    called = np.choose(half, [model["predictions"] for model in halves]).astype(np.int64)
+    views = [model["view"] for model in halves]
+    disputed = np.flatnonzero(called != labels)
+    if 0 < len(disputed) <= settings.disputed * len(labels):
+        workshop.begin("what is disputed", 1)
+        task = DisputedTask(
+            factory,
+            len(labels),
+            disputed,
+            settings.epochs,
+            settings.min_steps,
+            seeds.integer("disputed"),
         )
-        for m in range(settings.models)
-    }
-    everyone = np.ones(len(labels), dtype=np.bool_)
-    tasks |= _outsiders(everyone, half, "half", HALVES, factory, settings, seeds)
-    models = list(workshop.run(tasks).values())
-    views, halves = tuple(model["view"] for model in models[:-HALVES]), models[-HALVES:]
-    called = np.choose(half, [row["predictions"] for row in halves]).astype(np.int64)
+        views.append(workshop.run({"disputed": task})["disputed"]["view"])
     workshop.begin("groups that stand apart", 1)
-    apart = workshop.run({"apart": ApartTask(views, labels, called, settings)})["apart"]
+    apart = workshop.run({"apart": ApartTask(tuple(views), labels, called, settings)})["apart"]
     component = apart["component"].astype(np.int64)
 
     judges: list[Arrays] = []
     if component.any():
         workshop.begin("judges", settings.judges)
-        tasks = _outsiders(component == 0, half, "judge", settings.judges, factory, settings, seeds)
-        judges = list(workshop.run(tasks).values())
+        judges = list(workshop.run(_judges(component == 0, half, factory, settings, seeds)).values())
     votes = _votes(halves, judges, half, component)
     predicted = _outside_opinion(votes, labels, seeds)
     usual = _usual_confidence(halves, half, (component == 0) & (predicted == labels))
@@ -195,26 +226,40 @@ def clean_by_expansion(
     )
 
 
-def _outsiders(
-    allowed: BoolArray,
-    half: IndexArray,
-    kind: str,
-    count: int,
-    factory: LearnerFactory,
-    settings: ExpansionSettings,
-    seeds: Seeds,
-) -> dict[str, Task]:
-    """Models on those ``allowed`` that are not in half 0, not in half 1, and so on."""
-    return {
-        f"{kind}-{m:03d}": FitTask(
+def _models(
+    half: IndexArray, factory: LearnerFactory, settings: ExpansionSettings, seeds: Seeds, workshop: Workshop
+) -> list[Arrays]:
+    """A model for each half that first did not train on it."""
+    workshop.begin("models", HALVES)
+    tasks: dict[str, Task] = {
+        f"model-{h:03d}": HalfThenAllTask(
             factory,
             len(half),
-            np.flatnonzero(allowed & (half != m % HALVES)),
+            np.flatnonzero(half != h),
             settings.epochs,
             settings.min_steps,
-            seeds.integer(kind, m),
+            settings.further_epochs,
+            seeds.integer("model", h),
         )
-        for m in range(count)
+        for h in range(HALVES)
+    }
+    return list(workshop.run(tasks).values())
+
+
+def _judges(
+    bulk: BoolArray, half: IndexArray, factory: LearnerFactory, settings: ExpansionSettings, seeds: Seeds
+) -> dict[str, Task]:
+    """Models on those of the bulk that are not in half 0, not in half 1, and so on."""
+    return {
+        f"judge-{m:03d}": FitTask(
+            factory,
+            len(half),
+            np.flatnonzero(bulk & (half != m % HALVES)),
+            settings.epochs,
+            settings.min_steps,
+            seeds.integer("judge", m),
+        )
+        for m in range(settings.judges)
     }
 
 

@@ -147,8 +147,6 @@ class ExpansionSettings(_MethodSettings):
 
     method: ClassVar[str] = "expansion"
 
-    models: int = 2
-    """Models that train on everything, and whose views of the data are put side by side."""
     judges: int = 1
     """Models that train on half of what is in no candidate group, and judge the groups (2.3)."""
     axes: int = 25
@@ -170,16 +168,22 @@ class ExpansionSettings(_MethodSettings):
     """Most of a group that may be what its label says, by the judges, for it to be removed (2.3)."""
     belonging: float = 0.25
     """Least share of the judges' other calls that must be as sure as their right calls usually are."""
+    disputed: float = 0.25
+    """A model trains on what outsiders dispute alone, unless that is more than this share of the data."""
     epochs: int = 8
-    """Epochs of each model, for learners that train by epochs."""
+    """Epochs of each model on a half, for learners that train by epochs."""
+    further_epochs: int = 6
+    """Epochs over everything with which the models on halves go on before they are looked at."""
     min_steps: int = 140
     """Fewest optimiser steps of each model, for learners that train by steps."""
 
     def __post_init__(self) -> None:
-        check_counts(self, "models", "judges", "axes", "samples_per_axis", least=1)
-        check_counts(self, "epochs", least=1)
+        check_counts(self, "judges", "axes", "samples_per_axis", least=1)
+        check_counts(self, "epochs", "further_epochs", least=1)
         check_counts(self, "min_steps", least=0)
-        check_shares(self, "sharpness", "by_errors", "striking", "above_usual", "own", "belonging")
+        check_shares(
+            self, "disputed", "sharpness", "by_errors", "striking", "above_usual", "own", "belonging"
+        )
         check_shares(self, "known", low_open=True)
 
 

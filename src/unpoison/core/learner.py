@@ -37,8 +37,9 @@ class Learner(Protocol):
         """Train on for ``epochs`` passes over ``indices``, from where the last call stopped.
 
         Never fewer than ``min_steps`` optimiser steps: small subsets are not starved. A learner that cannot
-        continue (a random forest, say) refits from scratch instead. ``final`` says that no training follows:
-        a learner with a learning-rate schedule brings it to its end within this call.
+        continue (a random forest, say) refits from scratch instead. ``final`` says that this training is
+        complete: a learner with a learning-rate schedule brings it to its end within this call, and begins it
+        anew if another call follows.
         """
         ...
 
