@@ -30,7 +30,8 @@ from unpoison.outputs.verify import verify
 GTSRB = Path(__file__).resolve().parents[2] / "shared" / "data" / "gtsrb_32.npz"
 CHANGES: dict[str, dict[str, Any]] = {
     "expansion": {
-        "epochs": 1, "further_epochs": 1, "min_steps": 12, "sharpness": 0.1, "samples_per_axis": 10,
+        "epochs": 1, "further_epochs": 1, "further_epochs_if_known": 1, "min_steps": 12,
+        "sharpness": 0.1, "samples_per_axis": 10,
     },
     "out-of-subset": {"models": 4, "judges": 2, "epochs": 1, "min_steps": 12},
     "ispl": {

@@ -45,7 +45,14 @@ DEFENSES: dict[str, Defense] = {
     "ispl": Incompatibility("ispl", changes=FEW_ROUNDS),
     "ispl-authors": Incompatibility("ispl", "authors", changes=FEW_ROUNDS),
     "expansion": Incompatibility(
-        "expansion", changes={"epochs": 2, "further_epochs": 1, "min_steps": 0, "samples_per_axis": 10}
+        "expansion",
+        changes={
+            "epochs": 2,
+            "further_epochs": 1,
+            "further_epochs_if_known": 1,
+            "min_steps": 0,
+            "samples_per_axis": 10,
+        },
     ),
     "out-of-subset": Incompatibility(
         "out-of-subset", changes={"models": 4, "judges": 2, "epochs": 2, "min_steps": 0}

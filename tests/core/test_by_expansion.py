@@ -21,7 +21,7 @@ from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
 from unpoison.seeds import Seeds
 
-SETTINGS = ExpansionSettings(epochs=3, further_epochs=2, min_steps=7)
+SETTINGS = ExpansionSettings(epochs=3, further_epochs=4, further_epochs_if_known=2, min_steps=7)
 
 
 # --- a learner that sees a hidden group -----------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_where_much_is_disputed_no_model_trains_on_it_alone(share: float) -> Non
     world = World(needed=25, only_disputed=True)
     result = world.clean(replace(SETTINGS, disputed=share))
     assert result.n_removed == 0
-    assert len(world.fits) == 2 * 2
+    assert [(len(indices), epochs) for indices, epochs, _, _ in world.fits] == [(150, 3), (300, 4)] * 2
 
 
 def test_a_group_of_a_class_that_outsiders_confuse_anyhow_is_kept() -> None:

@@ -60,6 +60,7 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "samples_per_axis": AT_LEAST_ONE,
         "epochs": AT_LEAST_ONE,
         "further_epochs": AT_LEAST_ONE,
+        "further_epochs_if_known": AT_LEAST_ONE,
         "disputed": CLOSED,
         "min_steps": AT_LEAST_ZERO,
         "sharpness": CLOSED,

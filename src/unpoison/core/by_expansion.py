@@ -39,20 +39,21 @@ class HalfThenAllTask:
     """Train a model on one half and keep what it says; go on with everyone and keep what it sees."""
 
     factory: LearnerFactory
-    n_samples: int
+    labels: LabelArray
     half: IndexArray
-    epochs: int
-    min_steps: int
-    further_epochs: int
+    settings: ExpansionSettings
     seed: int
 
     def __call__(self) -> Arrays:
         """One row each of losses, predictions and confidences; ``view``: a row a sample."""
-        learner = self.factory(self.seed)
+        learner, settings = self.factory(self.seed), self.settings
         embedding_of(learner)  # refused before it is trained
-        said = finished(learner, self.half, self.n_samples, epochs=self.epochs, min_steps=self.min_steps)
-        everyone = np.arange(self.n_samples)
-        learner.fit(everyone, epochs=self.further_epochs, min_steps=self.min_steps, final=True)
+        everyone, floor = np.arange(len(self.labels)), settings.min_steps
+        said = finished(learner, self.half, len(everyone), epochs=settings.epochs, min_steps=floor)
+        differs = np.delete(said["predictions"] != self.labels, self.half)
+        is_known = bool(differs.mean() <= settings.disputed)
+        epochs = settings.further_epochs_if_known if is_known else settings.further_epochs
+        learner.fit(everyone, epochs=epochs, min_steps=floor, final=True)
         return {**said, **_seen_by(learner, everyone)}
 
 
@@ -186,7 +187,7 @@ def clean_by_expansion(
 ) -> Sanitization:
     """Run the whole method on the samples behind ``labels``."""
     half = dealt(labels, HALVES, rng=seeds.stream("halves"))
-    halves = _models(half, factory, settings, seeds, workshop)
+    halves = _models(labels, half, factory, settings, seeds, workshop)
     called = np.choose(half, [model["predictions"] for model in halves]).astype(np.int64)
     views = [model["view"] for model in halves]
     disputed = np.flatnonzero(called != labels)
@@ -227,19 +228,18 @@ def clean_by_expansion(
 
 
 def _models(
-    half: IndexArray, factory: LearnerFactory, settings: ExpansionSettings, seeds: Seeds, workshop: Workshop
+    labels: LabelArray,
+    half: IndexArray,
+    factory: LearnerFactory,
+    settings: ExpansionSettings,
+    seeds: Seeds,
+    workshop: Workshop,
 ) -> list[Arrays]:
     """A model for each half that first did not train on it."""
     workshop.begin("models", HALVES)
     tasks: dict[str, Task] = {
         f"model-{h:03d}": HalfThenAllTask(
-            factory,
-            len(half),
-            np.flatnonzero(half != h),
-            settings.epochs,
-            settings.min_steps,
-            settings.further_epochs,
-            seeds.integer("model", h),
+            factory, labels, np.flatnonzero(half != h), settings, seeds.integer("model", h)
         )
         for h in range(HALVES)
     }

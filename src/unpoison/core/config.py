@@ -172,14 +172,16 @@ class ExpansionSettings(_MethodSettings):
     """A model trains on what outsiders dispute alone, unless that is more than this share of the data."""
     epochs: int = 8
     """Epochs of each model on a half, for learners that train by epochs."""
-    further_epochs: int = 6
+    further_epochs: int = 8
     """Epochs over everything with which the models on halves go on before they are looked at."""
+    further_epochs_if_known: int = 6
+    """The same where they know the other half: then a model on what is disputed comes besides."""
     min_steps: int = 140
     """Fewest optimiser steps of each model, for learners that train by steps."""
 
     def __post_init__(self) -> None:
         check_counts(self, "judges", "axes", "samples_per_axis", least=1)
-        check_counts(self, "epochs", "further_epochs", least=1)
+        check_counts(self, "epochs", "further_epochs", "further_epochs_if_known", least=1)
         check_counts(self, "min_steps", least=0)
         check_shares(
             self, "disputed", "sharpness", "by_errors", "striking", "above_usual", "own", "belonging"
