@@ -1,0 +1,86 @@
+"""docs/results.md says what the recorded results say: its tables are computed again from the files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from unpoison.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+PRINTED = re.findall(r"^```console\n\$ (unpoison [^\n]*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+DEFENDED = 0.01
+TOOK_HOLD = 0.1
+
+
+def rows_of(header: str) -> list[list[str]]:
+    """The cells of the table whose first line is ``header``, a list a row."""
+    found = re.search(re.escape(header) + r"\n\|[-|]+\n((?:\|.*\n)+)", PAGE)
+    assert found is not None, f"no table {header}"
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found[1].splitlines()]
+
+
+def result(scenario: str, defense: str) -> dict[str, Any]:
+    """The one recorded result of a defense on a scenario."""
+    (path,) = (ROOT / "results" / "laptop" / scenario.strip("`")).glob(f"{defense}-seed*.json")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["result"]
+    return found
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def test_the_page_shows_tables() -> None:
+    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary"]
+
+
+@pytest.mark.parametrize(("command", "output"), PRINTED, ids=[command.split()[3] for command, _ in PRINTED])
+def test_tables_are_what_their_command_prints(
+    command: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    done = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert done.exit_code == 0, done.output
+    assert [line.rstrip() for line in done.stdout.strip().splitlines()] == output.strip().splitlines()
+
+
+def test_which_attacks_take_hold() -> None:
+    header = "| scenario | seed | planted | accuracy | TMR | ASR | TMR, perfect filter | takes hold |"
+    rows = rows_of(header)
+    recorded = {path.name for path in (ROOT / "results" / "laptop").iterdir()}
+    assert {row[0].strip("`") for row in rows} == recorded
+    for scenario, *told in rows:
+        plain, perfect = result(scenario, "nothing"), result(scenario, "oracle")
+        rates = [percent(plain[name]) for name in ("accuracy", "tmr", "asr")] + [percent(perfect["tmr"])]
+        holds = "yes" if plain["tmr"] > TOOK_HOLD else "no"
+        assert told == [str(plain["seed"]), str(plain["planted"]), *rates, holds], scenario
+
+
+def test_expansion_where_an_attack_takes_hold() -> None:
+    header = "| scenario | TMR before | after | perfect filter | found | clean removed, % | cost | defended |"
+    rows = rows_of(header)
+    recorded = {path.name for path in (ROOT / "results" / "laptop").iterdir()}
+    assert {row[0].strip("`") for row in rows} == {
+        name for name in recorded if result(name, "nothing")["tmr"] > TOOK_HOLD
+    }
+    for scenario, *told in rows:
+        ours = result(scenario, "expansion")
+        rates = [percent(each["tmr"]) for each in (result(scenario, "nothing"), ours)]
+        found = f"{ours['planted'] - ours['false_negatives']} of {ours['planted']}"
+        cost = (ours["defense_cost"]["trained"] + ours["defense_cost"]["scored"] / 3) / ours["n"]
+        assert told == [
+            *rates,
+            percent(result(scenario, "oracle")["tmr"]),
+            found,
+            f"{100 * ours['false_positive_rate']:.2f}",
+            f"{cost:.1f}",
+            "yes" if ours["tmr"] < DEFENDED else "no",
+        ], scenario
