@@ -38,11 +38,17 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return poisoned_npz(tmp_path_factory.mktemp("data"))
 
 
+FEW: dict[str, dict[str, Any]] = {
+    "ispl": FEW_ROUNDS,
+    "out-of-subset": FEW_MODELS,
+    "expansion": {name: value for name, value in FEW_MODELS.items() if name != "models"},
+}
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_with_both_methods(learner: str, method: str, source: Path, tmp_path: Path) -> None:
-    changes = FEW_ROUNDS if method == "ispl" else FEW_MODELS
-    options = CleanOptions(method=method, learner=LearnerChoice(learner), changes=changes)
+    options = CleanOptions(method=method, learner=LearnerChoice(learner), changes=FEW[method])
     record = clean(str(source), tmp_path / "out", options=options)
     assert (record["learner"], record["method"]) == (learner, method)
     rows = manifest_rows(tmp_path / "out")
@@ -84,8 +90,7 @@ def test_the_defaults_find_what_was_planted(source: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("method", METHODS)
 def test_repeated_gives_the_same_bytes(method: str, source: Path, tmp_path: Path) -> None:
-    changes = FEW_ROUNDS if method == "ispl" else FEW_MODELS
-    options = CleanOptions(method=method, seed=4, changes=changes)
+    options = CleanOptions(method=method, seed=4, changes=FEW[method])
     for name in ("first", "second"):
         np.random.seed(len(name))  # the global generator must not matter
         clean(str(source), tmp_path / name, options=options)
@@ -218,8 +223,7 @@ def test_the_smallest_data_there_can_be(learner: str, method: str, tmp_path: Pat
     """Two classes of two samples: nothing can be found, and nothing may break."""
     path = tmp_path / "four.npz"
     np.savez(path, x=np.array([[0.0, 1], [0, 2], [5, 1], [5, 2]]), y=np.array([0, 0, 1, 1]))
-    changes = FEW_ROUNDS if method == "ispl" else FEW_MODELS
-    options = CleanOptions(method=method, learner=LearnerChoice(learner), changes=changes)
+    options = CleanOptions(method=method, learner=LearnerChoice(learner), changes=FEW[method])
     record = clean(str(path), tmp_path / "out", options=options)
     assert record["data"]["n"] == 4
     assert verify(tmp_path / "out") == []
