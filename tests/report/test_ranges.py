@@ -50,6 +50,17 @@ def test_a_few_rows_and_many_columns_could_be_chance(n: int, n_columns: int, is_
     assert (found is not None) == is_found
 
 
+def test_a_group_of_thousands() -> None:
+    """The binomial coefficients are beyond what a float can hold."""
+    found = common_range(planted(404.0, 5_000), [KEPT, CALLED], n_columns=30)
+    assert found is not None
+    assert found.removed == 1.0
+
+
+def test_one_sample_shares_nothing() -> None:
+    assert common_range(planted(404.0, 1), [KEPT, CALLED], n_columns=1) is None
+
+
 def test_rows_drawn_from_a_class_share_no_range() -> None:
     drawn = np.random.default_rng(2)
     found = [

@@ -51,7 +51,7 @@ class HalfThenAllTask:
         everyone, floor = np.arange(len(self.labels)), settings.min_steps
         said = finished(learner, self.half, len(everyone), epochs=settings.epochs, min_steps=floor)
         differs = np.delete(said["predictions"] != self.labels, self.half)
-        is_known = bool(differs.mean() <= settings.disputed)
+        is_known = np.count_nonzero(differs) <= settings.disputed * len(differs)
         epochs = settings.further_epochs_if_known if is_known else settings.further_epochs
         learner.fit(everyone, epochs=epochs, min_steps=floor, final=True)
         return {**said, **_seen_by(learner, everyone)}

@@ -48,7 +48,7 @@ def common_range(values: FloatArray, references: Sequence[FloatArray], *, n_colu
     it by chance.
     """
     known = [np.sort(reference) for reference in references if len(reference)]
-    if not known or not len(values):
+    if not known or len(values) < 2:  # one sample shares nothing
         return None
     low, high = np.quantile(np.concatenate(known), [0.05, 0.95])
     found = []
@@ -83,8 +83,11 @@ def _by_chance(found: Range, n: int, references: Sequence[FloatArray], n_columns
     """
     hits = max((_hits(r, found.low, found.high) + 1) / (len(r) + 2) for r in references)
     n_inside = round(found.removed * n) - 2
-    tail = sum(
-        math.comb(n - 2, k) * hits**k * (1 - hits) ** (n - 2 - k)
-        for k in range(max(n_inside, 0), max(n - 2, 0) + 1)
-    )
+    tail = sum(_likely(k, n - 2, hits) for k in range(max(n_inside, 0), n - 1))
     return math.comb(n, 2) * n_columns * tail
+
+
+def _likely(k: int, n: int, share: float) -> float:
+    """The binomial probability of ``k`` in ``n``; by logarithms, since its factors may be beyond floats."""
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(share) + (n - k) * math.log1p(-share))
