@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from unpoison.core.by_expansion import clean_by_expansion
+from unpoison.core.by_expansion import ApartTask, clean_by_expansion
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Assessment
 from unpoison.core.pipeline import sanitize
@@ -117,6 +117,20 @@ def test_a_group_that_outsiders_recognise_is_kept() -> None:
     assert group.evidence["agreement"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("recognised", "far", "is_removed"), [(18, 0.15, True), (18, 1.0, False), (27, 0.15, False)]
+)
+def test_a_group_that_outsiders_partly_recognise_goes_if_it_stands_far_apart(
+    recognised: int, far: float, is_removed: bool
+) -> None:
+    """As images of a clean-label attack do, which are what their label says and have the trigger besides."""
+    result = World(planted=np.arange(200 + recognised, 230)).clean(replace(SETTINGS, far=far))
+    (group,) = result.groups
+    assert group.evidence["own"] == pytest.approx(recognised / 30, abs=0.02)
+    assert group.removed == is_removed
+    assert removed(result) == (list(range(200, 230)) if is_removed else [])
+
+
 def test_a_group_that_outsiders_are_unsure_about_is_kept() -> None:
     result = World(confidence=0.4).clean()
     assert result.n_removed == 0
@@ -140,7 +154,7 @@ def test_a_group_that_is_not_striking_is_judged_if_halves_do_not_know_it(
     needed: int, removed_samples: int
 ) -> None:
     """15 of the planted samples are in each half."""
-    result = World(needed=needed).clean(replace(SETTINGS, striking=1.0, above_usual=1.0))
+    result = World(needed=needed).clean(replace(SETTINGS, above_usual=1.0))
     assert result.n_removed == removed_samples
     assert len(result.groups) == bool(removed_samples)
 
@@ -153,7 +167,7 @@ def test_unknown_groups_that_are_more_than_a_third_of_a_class_must_be_striking(
     others = np.arange(230, 230 + second)
     both = np.arange(200, 230 + second)
     world = World(needed=25, planted=both, second=others, distance=20.0)
-    result = world.clean(replace(SETTINGS, striking=0.95, above_usual=0.9))
+    result = world.clean(replace(SETTINGS, above_usual=0.9))
     assert len(result.groups) == judged
     assert result.n_removed == (len(both) if judged else 0)
 
@@ -218,6 +232,18 @@ def test_of_the_halo_only_those_go_that_outsiders_call_by_another_name() -> None
 def test_the_halo_of_a_kept_group_stays() -> None:
     world = World(planted=np.array([240, 242, 243]), halo=np.array([240, 241]))
     assert world.clean().n_removed == 0
+
+
+@pytest.mark.parametrize(("groups_a_class", "judged"), [(1, 4), (2, 0)])
+def test_how_sharp_is_usual_is_told_by_the_second_group_of_a_class(groups_a_class: int, judged: int) -> None:
+    """What is planted in every class does not pass for usual; what falls into kinds everywhere does."""
+    labels = np.repeat(np.arange(4), 200)
+    view = np.random.default_rng(0).normal(size=(800, 6))
+    for label in range(4):
+        for k in range(groups_a_class):
+            view[200 * label + 50 * k + np.arange(50), k + 1] += 20.0
+    found = ApartTask((view,), labels, labels, ExpansionSettings())()
+    assert len(found["sharpness"]) == judged
 
 
 def test_a_class_with_few_samples_is_left_alone() -> None:

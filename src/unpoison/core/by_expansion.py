@@ -31,6 +31,8 @@ from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
 AXES_BY_ROOT = 0.75
 """Axes of a class over the root of its size; see ``samples_per_axis``."""
+USUAL = 0.75
+"""The quantile over classes of how sharp natural groups are."""
 HALVES = 2
 
 
@@ -97,16 +99,17 @@ class ApartTask:
     def __call__(self) -> Arrays:
         """``component``: 0 for the bulk, g for group g, -g for its halo; a number a group of the others.
 
-        ``leaning``: how far each sample lies towards the first group of its class, or what comes nearest.
+        ``beyond``: how much sharper a group is than one that is known has to be. ``leaning``: how far each
+        sample lies towards the first group of its class, or what comes nearest.
         """
         component = np.zeros(len(self.labels), dtype=np.int64)
         leaning = np.zeros(len(self.labels))
         evidence: list[tuple[float, float]] = []
         splits_by_class = self._splits()
-        usual = float(np.median([max(splits[0].separation, 0.0) for _, splits in splits_by_class] or [0.0]))
         calls = calls_by_class(self.called, self.labels, n_classes=int(self.labels.max()) + 1)
+        least, striking = self._bars([splits for _, splits in splits_by_class], calls)
         for members, splits in splits_by_class:
-            candidates = self._candidates(splits, members, calls, usual)
+            candidates = self._candidates(splits, members, calls, least, striking)
             for split, known in candidates:
                 group = split.group & (component[members] <= 0)
                 if 2 * group.sum() < split.group.sum() or group.sum() < SMALLEST_GROUP:
@@ -121,6 +124,7 @@ class ApartTask:
             "component": component,
             "sharpness": found[:, 0],
             "known": found[:, 1],
+            "beyond": found[:, 0] - striking,
             "leaning": leaning,
             "cost": cost_array(Cost()),
         }
@@ -136,13 +140,17 @@ class ApartTask:
                 found.append((members, splits))
         return found
 
+    def _bars(self, splits_by_class: list[list[Split]], calls: FloatArray) -> tuple[float, float]:
+        """Least sharpness of a group that nobody knows, and of one that is known."""
+        usual = float(np.quantile([_runner_up(splits) for splits in splits_by_class] or [0.0], USUAL))
+        wrong = 1.0 - float(calls.trace() / calls.sum())
+        least = self.settings.sharpness + usual * min(wrong / self.settings.errors, 1.0)
+        return least, max(least, usual + self.settings.above_usual)
+
     def _candidates(
-        self, splits: list[Split], members: IndexArray, calls: FloatArray, usual: float
+        self, splits: list[Split], members: IndexArray, calls: FloatArray, least: float, striking: float
     ) -> list[tuple[Split, float]]:
         """Those worth a judge, each with how much of it is known; of two and both together, the two first."""
-        right = float(calls.trace() / calls.sum())
-        least = self.settings.sharpness + self.settings.by_errors * (1.0 - right)
-        striking = max(least, min(self.settings.striking, usual + self.settings.above_usual))
         label = self.labels[members[0]]
         ranked: list[tuple[float, Split, float]] = []
         for split in splits:
@@ -163,6 +171,19 @@ class ApartTask:
 
 def _separation(split: Split) -> float:
     return split.separation
+
+
+def _runner_up(splits: list[Split]) -> float:
+    """The sharpness of the next group of a class that is not in the main the sharpest one.
+
+    Planted in every class, the sharpest groups would make themselves usual.
+    """
+    first = splits[0].group
+    smaller = [min(split.group.sum(), first.sum()) for split in splits]
+    others = [
+        split for split, size in zip(splits, smaller, strict=True) if 2 * (split.group & first).sum() < size
+    ]
+    return max([0.0, *map(_separation, others)])
 
 
 def _hints(called: LabelArray, label: int) -> Iterator[BoolArray]:
@@ -319,8 +340,21 @@ def _judge_groups(
                 "belonging": belonging,
             }
         )
-        removed.append(own <= settings.own and belonging >= settings.belonging)
+        most = most_own(float(apart["beyond"][number - 1]), settings)
+        removed.append(own <= most and belonging >= settings.belonging)
     return keep_by_groups(component, evidence, removed, predicted, labels)
+
+
+def most_own(beyond: float, settings: ExpansionSettings) -> float:
+    """The most of a group that may be what its label says for it to go: more, the further it stands apart.
+
+    Images of a clean-label attack are what their label says, and share a trigger that others do not have.
+
+    >>> [round(most_own(beyond, ExpansionSettings()), 2) for beyond in (-0.3, 0.0, 0.09, 0.5)]
+    [0.3, 0.3, 0.6, 0.8]
+    """
+    far = min(max(beyond, 0.0) / settings.far, 1.0)
+    return settings.own + far * max(settings.own_if_far - settings.own, 0.0)
 
 
 def _usual_confidence(halves: list[Arrays], half: IndexArray, right: BoolArray) -> float:

@@ -156,16 +156,20 @@ class ExpansionSettings(_MethodSettings):
     sharpness: float = 0.05
     """Least sharpness, less its error, of a group that models on halves of the data do not know at all, where
     they know all else: 0 is a mere cut, 1 two points."""
-    by_errors: float = 0.45
-    """Added to that for each sample of all that they do not know: then unknown groups are nothing special."""
-    striking: float = 0.55
-    """Least sharpness of a group that they know; in proportion in between."""
+    errors: float = 1 / 3
+    """Where they do not know this share of the data, or more, unknown groups are nothing special: one of them
+    must be that much sharper than usual (the second group of a class, in three of four). Below, in
+    proportion."""
+    above_usual: float = 0.22
+    """Least sharpness above the usual of a group that they know; in proportion in between."""
     known: float = 0.6
     """They know a group if they know that much of it."""
-    above_usual: float = 0.2
-    """That much above the sharpest group of the usual class (the median) is striking too."""
     own: float = 0.3
     """Most of a group that may be what its label says, by the judges, for it to be removed (2.3)."""
+    own_if_far: float = 0.8
+    """The same for a group that stands far apart; in proportion in between."""
+    far: float = 0.15
+    """Sharpness beyond what is striking that is far apart."""
     belonging: float = 0.25
     """Least share of the judges' other calls that must be as sure as their right calls usually are."""
     disputed: float = 0.25
@@ -183,10 +187,8 @@ class ExpansionSettings(_MethodSettings):
         check_counts(self, "judges", "axes", "samples_per_axis", least=1)
         check_counts(self, "epochs", "further_epochs", "further_epochs_if_known", least=1)
         check_counts(self, "min_steps", least=0)
-        check_shares(
-            self, "disputed", "sharpness", "by_errors", "striking", "above_usual", "own", "belonging"
-        )
-        check_shares(self, "known", low_open=True)
+        check_shares(self, "disputed", "sharpness", "above_usual", "own", "own_if_far", "belonging")
+        check_shares(self, "errors", "known", "far", low_open=True)
 
 
 Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings
