@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from measured import Measured
 from unpoison.defenses.base import Decision
 from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.evaluation.comparison import FORWARD
@@ -94,22 +95,13 @@ def main() -> None:
     parser.add_argument("--variant", action="append", choices=list(VARIANTS))
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    lines: list[dict[str, Any]] = []
-    if arguments.out is not None and arguments.out.exists():
-        lines = [json.loads(line) for line in arguments.out.read_text().splitlines()]
-    done = {(line["scenario"], line["seed"], line["variant"]) for line in lines}
+    measured = Measured(arguments.out, key=("scenario", "seed", "variant"))
     for variant in arguments.variant or VARIANTS:
         for text in arguments.scenario or SCENARIOS:
             name, _, seed = text.partition(":")
-            if (name, int(seed or 0), variant) in done:
-                continue
-            line = measure(name, int(seed or 0), variant)
-            lines.append(line)
-            print(json.dumps(line), flush=True)
-            if arguments.out is not None:
-                with arguments.out.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-    print(json.dumps(medians(lines)))
+            if not measured.has(name, int(seed or 0), variant):
+                measured.add(measure(name, int(seed or 0), variant))
+    print(json.dumps(medians(measured.lines)))
 
 
 if __name__ == "__main__":
