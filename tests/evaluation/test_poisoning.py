@@ -233,6 +233,20 @@ def test_an_attack_that_takes_long_is_made_once(tmp_path: Path, monkeypatch: pyt
         attacked("digits", replace(options, seed=1), kept=tmp_path)
 
 
+@pytest.mark.parametrize(("attack", "is_made_anew"), [("adaptive", True), ("sleeper-agent", False)])
+def test_another_defense_is_no_other_attack_unless_it_is_made_with_one(
+    attack: str, is_made_anew: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[tuple[str, ...]] = []
+    monkeypatch.setattr(poisoning, "_hash_of_code", lambda *packages: hashed.append(packages) or "x")
+    monkeypatch.setattr(poisoning, "_attack", None)
+    with pytest.raises(TypeError):  # the identity is known by then
+        attacked("digits", PoisonOptions(attack, ONES, limit=400), kept=tmp_path)
+    (packages,) = hashed
+    assert {"attacks", "learners"} <= set(packages)
+    assert ("core" in packages) == is_made_anew
+
+
 def test_wrong_options_are_told_before_the_components_are_sought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

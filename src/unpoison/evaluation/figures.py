@@ -26,7 +26,7 @@ def draw_baselines(results: Iterable[Result], target: Path) -> None:
     """Box plots of TMR by defense, a panel an epsilon: median, quartiles, whole range, the 1% cutoff."""
     results = list(results)
     ours, scale = outcomes(results), scale_of(results)
-    whose = ["the paper", *([f"ours, {scale} scale"] if ours else [])]
+    whose = ["the paper", *([f"ours, {scale}"] if ours else [])]
     plots = pyplot()
     figure, axes = plots.subplots(
         len(whose), len(EPSILONS), figsize=(3.4 * len(EPSILONS), 2.9 * len(whose)), sharey=True, squeeze=False

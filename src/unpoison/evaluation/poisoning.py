@@ -271,6 +271,8 @@ def _attack_once(job: _Job, options: PoisonOptions, listener: Listener, kept: Pa
 
 
 def _identity(job: _Job, options: PoisonOptions) -> dict[str, object]:
+    # the core is for ISPL's components only: another rule of a defense is no other attack
+    made_with = ("attacks", "learners", *(("core",) if find(options.attack).needs_components else ()))
     return {
         "data": job.dataset.fingerprint,
         "attack": options.attack,
@@ -278,15 +280,15 @@ def _identity(job: _Job, options: PoisonOptions) -> dict[str, object]:
         "seed": options.seed,
         "limit": options.limit,
         "versions": {"unpoison": __version__, "numpy": version("numpy"), "torch": version("torch")},
-        "code": _hash_of_code(),
+        "code": _hash_of_code(*made_with),
     }
 
 
 @cache
-def _hash_of_code() -> str:
-    """Of everything that an attack is made with: between releases the version does not tell changes."""
+def _hash_of_code(*packages: str) -> str:
+    """Of what an attack is made with: between releases the version does not tell changes."""
     digest = hashlib.sha256()
-    for package in ("attacks", "core", "learners"):
+    for package in packages:
         for file in sorted(Path(str(resources.files("unpoison") / package)).glob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
