@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from finished import decision, finished_run, save_overrides
-from unpoison.core.result import VoteRecord
+from unpoison.core.result import Group, VoteRecord
 from unpoison.data.load import load
 from unpoison.outputs import RunFacts, write
 from unpoison.outputs.explanation import explain_sample
@@ -94,6 +94,29 @@ def test_losses_over_rounds_and_restarts(tmp_path: Path) -> None:
     ]
     assert "votes       6 '1'" in done.out
     assert "loss on its own label" in done.out
+
+
+def test_of_several_groups_in_a_class_the_sample_s_own_is_told(tmp_path: Path) -> None:
+    """Zeros of digits: two groups, of which the second went with a sample that is in neither."""
+    dataset = load("digits")
+    base = decision(dataset, [20, 30, 36], "1")
+    components = np.zeros((1, len(dataset)), dtype=np.int64)
+    components[0, [0, 10]], components[0, [20, 30]] = 1, 2
+    groups = (Group(0, 2, False, 1, {"sharpness": 0.5}), Group(0, 2, True, 1, {"sharpness": 0.75}))
+    result = dataclasses.replace(base, components=components, groups=groups)
+    facts = RunFacts(settings={}, method="expansion", learner="l", seed=0, seconds=0.0)
+    write(dataset, result, tmp_path / "out", run=facts)
+    stored = read_stored(tmp_path / "out")
+    for sample, removed, is_member in (
+        (0, False, True),
+        (20, True, True),
+        (36, True, True),
+        (48, True, False),
+    ):
+        group = explain_sample(stored, f"digits/{sample:04d}").group
+        assert group is not None
+        assert (group.removed, group.is_member) == (removed, is_member), sample
+        assert group.evidence[0].share == (0.75 if removed else 0.5)
 
 
 def test_a_result_without_votes(tmp_path: Path) -> None:

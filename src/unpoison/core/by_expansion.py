@@ -99,8 +99,8 @@ class ApartTask:
     def __call__(self) -> Arrays:
         """``component``: 0 for the bulk, g for group g, -g for its halo; a number a group of the others.
 
-        ``beyond``: how much sharper a group is than one that is known has to be. ``leaning``: how far each
-        sample lies towards the first group of its class, or what comes nearest.
+        ``striking``: how sharp one that is known has to be. ``leaning``: how far each sample lies towards the
+        first group of its class, or what comes nearest.
         """
         component = np.zeros(len(self.labels), dtype=np.int64)
         leaning = np.zeros(len(self.labels))
@@ -124,7 +124,7 @@ class ApartTask:
             "component": component,
             "sharpness": found[:, 0],
             "known": found[:, 1],
-            "beyond": found[:, 0] - striking,
+            "striking": np.array([striking]),
             "leaning": leaning,
             "cost": cost_array(Cost()),
         }
@@ -320,9 +320,10 @@ def _judge_groups(
     component = apart["component"].astype(np.int64)
     bulk = component == 0
     calls = calls_by_class(predicted[bulk], labels[bulk], n_classes=int(labels.max()) + 1)
+    striking = float(apart["striking"][0])
     evidence: list[dict[str, float]] = []
     removed: list[bool] = []
-    for number in range(1, len(apart["sharpness"]) + 1):
+    for number, sharpness in enumerate(apart["sharpness"].tolist(), start=1):
         members = np.flatnonzero(component == number)
         label = int(labels[members[0]])
         called = np.stack([judge["predictions"][members] for judge in judges]).astype(np.int64)
@@ -333,15 +334,16 @@ def _judge_groups(
         belonging = int((elsewhere & surely).sum()) / max(int(elsewhere.sum()), 1)
         evidence.append(
             {
-                "sharpness": float(apart["sharpness"][number - 1]),
+                "sharpness": sharpness,
+                "striking": striking,
                 "known": float(apart["known"][number - 1]),
                 "agreement": 1.0 - float(elsewhere.mean()),
                 "own": own,
                 "belonging": belonging,
             }
         )
-        most = most_own(float(apart["beyond"][number - 1]), settings)
-        removed.append(own <= most and belonging >= settings.belonging)
+        is_foreign = own <= most_own(sharpness - striking, settings)
+        removed.append(is_foreign and belonging >= settings.belonging)
     return keep_by_groups(component, evidence, removed, predicted, labels)
 
 

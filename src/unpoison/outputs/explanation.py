@@ -34,7 +34,7 @@ class Vote:
 
 @dataclass(frozen=True)
 class JudgedGroup:
-    """The group that was judged in the sample's class."""
+    """A group that was judged in the sample's class."""
 
     size: int
     removed: bool
@@ -128,18 +128,21 @@ def _components(stored: Stored, row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _group(stored: Stored, row: dict[str, Any], *, run_keep: bool) -> JudgedGroup | None:
-    """Every method judges at most one group in a class."""
-    for group in stored.record["result"]["groups"]:
-        if group["label"] == row["label"]:
-            in_component = stored.record["method"] in GROUPING and row["component_1"] > 0
-            return JudgedGroup(
-                size=group["size"],
-                removed=group["removed"],
-                called=group["called"],
-                evidence=explain(group["evidence"]),
-                is_member=in_component or not run_keep,
-            )
-    return None
+    """The group that the sample is in; else one of its label, if possible one that went."""
+    groups = stored.record["result"]["groups"]
+    number = row["component_1"] if stored.record["method"] in GROUPING else 0
+    in_component = 0 < number <= len(groups)
+    of_label = [group for group in groups if group["label"] == row["label"]]
+    if not of_label:
+        return None
+    group = groups[number - 1] if in_component else max(of_label, key=lambda group: group["removed"])
+    return JudgedGroup(
+        size=group["size"],
+        removed=group["removed"],
+        called=group["called"],
+        evidence=explain(group["evidence"]),
+        is_member=in_component or not run_keep,
+    )
 
 
 def _votes(stored: Stored, index: int) -> tuple[Vote, ...]:

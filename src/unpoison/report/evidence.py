@@ -9,6 +9,7 @@ from unpoison.report.text import percent, printable
 
 _EXPLANATIONS = {
     "sharpness": "How clearly the group stands apart from its class: 0 is a mere cut, 1 two points.",
+    "striking": "How sharp a group that models know must be in this data for it to be judged.",
     "known": "How much of it models that trained on half of the data know by its label.",
     "agreement": "How often models that did not train on the group agree with its label.",
     "own": "How much of it is what its label says, allowing for the classes that models confuse.",
