@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from threadpoolctl import threadpool_info
 from unpoison.errors import InputError, MissingExtraError
 from unpoison.evaluation.bench import BenchTask, run
 from unpoison.evaluation.store import Store
-from unpoison.events import Progress
 from unpoison.runners.local import LocalRunner
 from unpoison.runners.ray import RayRunner
 from unpoison.seeds import Seeds
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
+N_AT_ONCE = 2
+PATIENCE = 120.0
+"""Seconds that a busy machine may take to start a worker."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,13 @@ def draw(task: BenchTask, *, work: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Draw:
-    """``draw`` that takes a while and tells where it is at work; the deadly kill their worker once."""
+    """``draw`` that tells where it is at work; the deadly kill their worker once.
+
+    All but the first ``N_AT_ONCE`` tasks wait until there is a file ``until``.
+    """
 
     folder: Path
-    seconds: float = 0.0
+    until: Path | None = None
     deadly: tuple[int, ...] = ()
 
     def __call__(self, task: BenchTask, *, work: Path) -> dict[str, Any]:
@@ -63,7 +69,10 @@ class Draw:
         marker = self.folder / f"started-{task.seed}"
         is_first = not marker.exists()
         marker.write_text(f"{ray.get_runtime_context().get_node_id()} {os.getpid()}")
-        time.sleep(self.seconds)
+        deadline = time.monotonic() + PATIENCE
+        while self.until and task.seed >= N_AT_ONCE and not self.until.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         if task.seed in self.deadly and is_first:
             os.kill(os.getpid(), signal.SIGKILL)
         return draw(task, work=work)
@@ -190,27 +199,27 @@ def test_a_killed_worker_loses_nothing(runner: RayRunner, tmp_path: Path) -> Non
 def test_a_killed_node_loses_nothing(runner: RayRunner, cluster: Any, tmp_path: Path) -> None:
     """Results are the bits of a serial run, though a node with its worker dies in the middle of a task."""
     (other,) = cluster.worker_nodes
-    store = Store(tmp_path / "ray")
+    store, gone = Store(tmp_path / "ray"), tmp_path / "gone"
     killed: list[Path] = []
 
-    def just_started() -> list[Path]:
-        """Tasks that the other node is in the middle of."""
-        return [
-            marker
-            for marker in tmp_path.glob("started-*")
-            if time.time() - marker.stat().st_mtime < 0.5 and other.node_id in marker.read_text()
-        ]
-
-    def kill(event: Progress) -> None:
-        deadline = time.monotonic() + 2
-        while not killed and event.done >= 2 and time.monotonic() < deadline:
-            for marker in just_started():
-                killed.append(marker)
-                os.kill(int(marker.read_text().split()[1]), signal.SIGKILL)
-                cluster.remove_node(other, allow_graceful=False)
+    def kill() -> None:
+        """As soon as the other node is in the middle of a task; it waits there for the node to be gone."""
+        deadline = time.monotonic() + PATIENCE
+        while not killed and time.monotonic() < deadline:
+            for marker in tmp_path.glob("started-*"):
+                node, _, process = marker.read_text().partition(" ")
+                waits = int(marker.name.removeprefix("started-")) >= N_AT_ONCE
+                if waits and node == other.node_id and process and not killed:
+                    killed.append(marker)
+                    os.kill(int(process), signal.SIGKILL)
+                    cluster.remove_node(other, allow_graceful=False)
+                    gone.touch()
             time.sleep(0.02)
 
-    outcome = run(tasks(8), store, runner=runner, run=Draw(tmp_path, seconds=1.0), retries=0, listener=kill)
+    killer = Thread(target=kill)
+    killer.start()
+    outcome = run(tasks(8), store, runner=runner, run=Draw(tmp_path, until=gone), retries=0)
+    killer.join()
     assert len(killed) == 1
     assert cluster.head_node.node_id in killed[0].read_text(), "the task was run again, on the other node"
     assert outcome.failed == {}
