@@ -157,9 +157,9 @@ class ExpansionSettings(_MethodSettings):
     """Least sharpness, less its error, of a group that models on halves of the data do not know at all, where
     they know all else: 0 is a mere cut, 1 two points."""
     errors: float = 1 / 3
-    """Where they do not know this share of the data, or more, unknown groups are nothing special: one of them
-    must be that much sharper than usual (the second group of a class, in three of four). Below, in
-    proportion."""
+    """Where they do not know this share of the data, or more, unknown groups are nothing special, and must be
+    ``sharpness`` above the usual (how sharp the second group of a class is at most in three of four classes).
+    Below, in proportion."""
     above_usual: float = 0.22
     """Least sharpness above the usual of a group that they know; in proportion in between."""
     known: float = 0.6
