@@ -103,6 +103,7 @@ def test_a_group_that_outsiders_call_by_another_name_is_removed() -> None:
     (group,) = result.groups
     assert (group.label, group.called, group.size, group.removed) == (1, 0, 30, True)
     assert group.evidence["agreement"] == 0.0
+    assert group.evidence["sharpness"] > 0.5
     assert group.evidence["sharpness"] > group.evidence["striking"] > 0.2
     assert (result.predicted[200:230] == 0).all()
     assert result.suspicion[200:230].min() > 0.5 > np.delete(result.suspicion, range(200, 230)).max()

@@ -179,11 +179,12 @@ def _runner_up(splits: list[Split]) -> float:
     Planted in every class, the sharpest groups would make themselves usual.
     """
     first = splits[0].group
-    smaller = [min(split.group.sum(), first.sum()) for split in splits]
-    others = [
-        split for split, size in zip(splits, smaller, strict=True) if 2 * (split.group & first).sum() < size
-    ]
-    return max([0.0, *map(_separation, others)])
+    return max([0.0, *(split.separation for split in splits if _is_another(split.group, first))])
+
+
+def _is_another(group: BoolArray, first: BoolArray) -> bool:
+    """Whether less than half of the smaller one is in both."""
+    return bool(2 * (group & first).sum() < min(group.sum(), first.sum()))
 
 
 def _hints(called: LabelArray, label: int) -> Iterator[BoolArray]:
