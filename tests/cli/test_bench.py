@@ -183,6 +183,33 @@ def test_the_recorded_experiments(experiment: Any, tmp_path: Path) -> None:
     )
 
 
+def test_the_held_out_experiments(experiment: Any, tmp_path: Path) -> None:
+    arguments = ("bench", "run", "--held-out", "--out", tmp_path)
+    assert call(*arguments, "--estimate").out.startswith("68 tasks, 0 of them done")
+    mixed = call(*arguments, "--seeds", "3")
+    assert (mixed.code, "--held-out has its own scenarios and seeds" in mixed.err) == (2, True)
+    both = call(*arguments, "--recorded")
+    assert (both.code, "either --recorded or --held-out" in both.err) == (2, True)
+    refused = call(*arguments, "--defense", "ispl+clean")
+    assert "'ispl+clean' is not among the held-out experiments, which are of nothing, ispl" in refused.err
+
+
+def test_only_attacks_that_take_hold(experiment: Any, tmp_path: Path) -> None:
+    arguments = ("bench", "run", "--table", "gtsrb-watermark", "--seeds", "1,", "--out", tmp_path)
+    holding = (*arguments, "--taking-hold", "--defense", "ispl")
+    early = call(*holding)
+    assert (early.code, early.out) == (2, "")
+    assert "whether 24 of the attacks take hold is not known: there is no result of laptop/" in early.err
+    assert "run the same with --defense nothing first" in early.err
+    assert call(*arguments, "--defense", "nothing").code == 0
+    path = tmp_path / "laptop" / SCENARIO / "nothing-seed1.json"
+    path.write_text(path.read_text().replace('"tmr": 0.9', '"tmr": 0.1'))
+    experiment.calls.clear()
+    assert call(*holding).out.startswith("done: 23, done before: 0")
+    assert {task.defense for task in experiment.calls} == {"ispl"}
+    assert SCENARIO not in {task.scenario for task in experiment.calls}
+
+
 def test_limited_runs_go_on_one_after_the_other(experiment: Any, tmp_path: Path) -> None:
     arguments = ("bench", "run", "--table", "gtsrb-watermark", "--limit-tasks", "3", "--out", tmp_path)
     for _ in range(2):

@@ -24,6 +24,7 @@ from unpoison.evaluation.bench import (
     Tally,
     defenses,
     estimate,
+    held_out,
     plan,
     recorded,
     results,
@@ -167,6 +168,17 @@ def test_the_recorded_grid_covers_every_family_of_the_main_table() -> None:
     assert {dataset for dataset, _ in on_clean} == {"cifar10", "gtsrb"}
     assert ("gtsrb", "ispl-authors+clean") in on_clean
     assert ("gtsrb", "oracle+clean") not in on_clean
+
+
+def test_held_out_scenarios_are_other_ones_than_the_recorded() -> None:
+    pytest.importorskip("torch")
+    tasks = held_out("laptop")
+    scenarios = [by_name(name) for name in dict.fromkeys(task.scenario for task in tasks)]
+    assert not {task.scenario for task in tasks} & {task.scenario for task in recorded("laptop")}
+    assert {scenario.tables[0] for scenario in scenarios} == set(SUMMARIZED)
+    assert {scenario.epsilon for scenario in scenarios} == {5, 10, 20}
+    assert {task.defense for task in tasks[: len(scenarios)]} == {"nothing"}
+    assert held_out("paper") == []
 
 
 def test_the_default_is_what_is_recorded() -> None:

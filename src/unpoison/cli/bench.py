@@ -71,6 +71,8 @@ def list_scenarios(
 )
 @click.option("--scenario", "scenarios", multiple=True, metavar="NAME", help="A single scenario, by name.")
 @click.option("--recorded", is_flag=True, help="All experiments whose results are published for the scale.")
+@click.option("--held-out", is_flag=True, help="Those on scenarios that no defense was made with.")
+@click.option("--taking-hold", is_flag=True, help="Only attacks that mislead the undefended victims in --out.")
 @click.option("--defense", "defenses", multiple=True, metavar="NAME", help=DEFENSE_HELP)
 @click.option(
     "--seeds", metavar="LIST", help="0,2,5 are these; 3 is the first three. By scenario if not given."
@@ -207,32 +209,36 @@ def _details(scenario: Scenario, setup: Any) -> str:
 
 def _tasks(given: dict[str, Any], store: Any) -> list[BenchTask]:
     """What the options ask for; with --limit-tasks, the first of those that are not done."""
-    from unpoison.evaluation.bench import finished
+    from unpoison.evaluation.bench import finished, taking_hold
 
-    tasks = _recorded_tasks(given) if given["recorded"] else _chosen_tasks(given)
+    tasks = _listed_tasks(given) if given["recorded"] or given["held_out"] else _chosen_tasks(given)
+    if given["taking_hold"]:
+        tasks = taking_hold(tasks, store)
     if given["limit_tasks"] is None:
         return tasks
     done = finished((task.name for task in tasks), store).records
     return [task for task in tasks if task.name not in done][: given["limit_tasks"]]
 
 
-def _recorded_tasks(given: dict[str, Any]) -> list[BenchTask]:
+def _listed_tasks(given: dict[str, Any]) -> list[BenchTask]:
     from unpoison.errors import InputError
-    from unpoison.evaluation.bench import defenses, recorded
-    from unpoison.evaluation.scales import scale_named
+    from unpoison.evaluation.bench import defenses, held_out, recorded
 
+    if given["recorded"] and given["held_out"]:
+        raise click.UsageError("Give either --recorded or --held-out.")
+    option, listed = ("--recorded", recorded) if given["recorded"] else ("--held-out", held_out)
     if given["tables"] or given["scenarios"] or given["seeds"]:
-        raise click.UsageError("--recorded has its own scenarios and seeds; leave out the others.")
-    if not scale_named(given["scale"]).recorded:
+        raise click.UsageError(f"{option} has its own scenarios and seeds; leave out the others.")
+    tasks = listed(given["scale"])
+    if not tasks:
         raise InputError(f"no results are published for the scale {given['scale']!r}; name a --table")
-    tasks = recorded(given["scale"])
     if not given["defenses"]:
         return tasks
     there = list(dict.fromkeys(task.defense for task in tasks))
     for name in defenses(given["defenses"]):
         if name not in there:
             raise InputError(
-                f"{name!r} is not among the recorded experiments, which are of {', '.join(there)}"
+                f"{name!r} is not among the {option[2:]} experiments, which are of {', '.join(there)}"
             )
     return [task for task in tasks if task.defense in given["defenses"]]
 

@@ -161,6 +161,26 @@ def recorded(scale: str) -> list[BenchTask]:
     ]
 
 
+def held_out(scale: str) -> list[BenchTask]:
+    """Every defense on the scenarios of :attr:`Scale.held_out`, defense by defense, undefended first."""
+    chosen = scale_named(scale).held_out
+    return [BenchTask(name, scale, by, seed) for by in _experiments().COMPARED for name, seed in chosen]
+
+
+def taking_hold(tasks: Iterable[BenchTask], store: Store) -> list[BenchTask]:
+    """Those of ``tasks`` whose attack took hold, as the undefended victims in ``store`` tell."""
+    tasks = list(tasks)
+    undefended = {task: BenchTask(task.scenario, task.scale, UNDEFENDED, task.seed).name for task in tasks}
+    found = finished(set(undefended.values()), store).records
+    missing = sorted(set(undefended.values()) - found.keys())
+    if missing:
+        raise InputError(
+            f"whether {len(missing)} of the attacks take hold is not known: there is no result of {missing[0]}; "
+            f"run the same with --defense {UNDEFENDED} first"
+        )
+    return [task for task in tasks if found[undefended[task]]["result"]["tmr"] > TOOK_HOLD]
+
+
 @dataclass(frozen=True)
 class Report:
     """What comes back from a worker: a result, or why there is none."""
