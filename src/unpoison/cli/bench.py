@@ -72,7 +72,7 @@ def list_scenarios(
 @click.option("--scenario", "scenarios", multiple=True, metavar="NAME", help="A single scenario, by name.")
 @click.option("--recorded", is_flag=True, help="All experiments whose results are published for the scale.")
 @click.option("--held-out", is_flag=True, help="Those on scenarios that no defense was made with.")
-@click.option("--taking-hold", is_flag=True, help="Only attacks that mislead the undefended victims in --out.")
+@click.option("--taking-hold", is_flag=True, help="Only attacks that mislead undefended victims in --out.")
 @click.option("--defense", "defenses", multiple=True, metavar="NAME", help=DEFENSE_HELP)
 @click.option(
     "--seeds", metavar="LIST", help="0,2,5 are these; 3 is the first three. By scenario if not given."

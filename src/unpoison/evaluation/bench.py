@@ -175,8 +175,8 @@ def taking_hold(tasks: Iterable[BenchTask], store: Store) -> list[BenchTask]:
     missing = sorted(set(undefended.values()) - found.keys())
     if missing:
         raise InputError(
-            f"whether {len(missing)} of the attacks take hold is not known: there is no result of {missing[0]}; "
-            f"run the same with --defense {UNDEFENDED} first"
+            f"whether {len(missing)} of the attacks take hold is not known: there is no result of "
+            f"{missing[0]}; run the same with --defense {UNDEFENDED} first"
         )
     return [task for task in tasks if found[undefended[task]]["result"]["tmr"] > TOOK_HOLD]
 
