@@ -4,9 +4,9 @@
 
 CIFAR-10 and GTSRB (``unpoison data fetch``) at the laptop scale: 6,000 images, ``compact``, the authors'
 settings with one restart. ``paper-epochs`` has the epochs of the paper, ``recorded`` those of the laptop
-scale, and the others change that in one thing or two. Cost: of the defense, in passes of training over all
-the data, a forward pass counting a third. ``--out`` keeps each line as it is measured and skips what is in
-the file. The last line is JSON: the medians by variant.
+scale, and the others change that in one thing or two; ``undefended`` tells whether the attack takes hold.
+Cost: of the defense, in passes of training over all the data, a forward pass counting a third. ``--out``
+keeps each line as it is measured and skips what is in the file. The last line is JSON: the medians by variant.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from statistics import median
 from typing import Any
 
 from measured import Measured
-from unpoison.defenses.base import Decision
+from unpoison.defenses.base import Decision, Defense
+from unpoison.defenses.controls import Nothing
 from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.evaluation.comparison import FORWARD
 from unpoison.evaluation.experiment import set_up
@@ -32,6 +33,7 @@ SCENARIOS = (
     "gtsrb-watermark-2-13-eps20:100",
     "cifar10-watermark-3-5-eps10:102",
 )
+UNDEFENDED = "undefended"
 WARM = {"weak_start": "component", "weak_epochs": 4, "weak_min_steps": 60}
 VARIANTS: dict[str, dict[str, Any]] = {
     "recorded": {},
@@ -55,7 +57,10 @@ def measure(name: str, seed: int, variant: str) -> dict[str, Any]:
     arena = set_up(scenario, setup, seed=seed)
     over, seeds = arena.factory_over(setup), Seeds(seed).within("ablation")
     data, planted = arena.poisoned, arena.truth.planted
-    defense = Incompatibility("ispl", "authors", changes={**setup.changes, **VARIANTS[variant]})
+    changes = {**setup.changes, **VARIANTS.get(variant, {})}
+    defense: Defense = (
+        Nothing() if variant == UNDEFENDED else Incompatibility("ispl", "authors", changes=changes)
+    )
     decision: Decision = defense.judge(
         data.labels, over(data.features, data.labels), seed=seeds.integer("defense")
     )
@@ -92,11 +97,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--scenario", action="append", metavar="NAME:SEED")
-    parser.add_argument("--variant", action="append", choices=list(VARIANTS))
+    parser.add_argument("--variant", action="append", choices=[UNDEFENDED, *VARIANTS])
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     measured = Measured(arguments.out, key=("scenario", "seed", "variant"))
-    for variant in arguments.variant or VARIANTS:
+    for variant in arguments.variant or (UNDEFENDED, *VARIANTS):
         for text in arguments.scenario or SCENARIOS:
             name, _, seed = text.partition(":")
             if not measured.has(name, int(seed or 0), variant):

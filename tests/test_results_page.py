@@ -16,20 +16,22 @@ from unpoison.cli.app import app
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 PRINTED = re.findall(r"^```console\n\$ (unpoison [^\n]*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+RECORDED = ROOT / "results" / "laptop"
+HELD_OUT = ROOT / "results" / "held-out" / "laptop"
 DEFENDED = 0.01
 TOOK_HOLD = 0.1
 
 
-def rows_of(header: str) -> list[list[str]]:
-    """The cells of the table whose first line is ``header``, a list a row."""
-    found = re.search(re.escape(header) + r"\n\|[-|]+\n((?:\|.*\n)+)", PAGE)
-    assert found is not None, f"no table {header}"
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found[1].splitlines()]
+def rows_of(header: str, nth: int = 0) -> list[list[str]]:
+    """The cells of the ``nth`` table whose first line is ``header``, a list a row."""
+    found = re.findall(re.escape(header) + r"\n\|[-|]+\n((?:\|.*\n)+)", PAGE)
+    assert len(found) > nth, f"no table {header}"
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found[nth].splitlines()]
 
 
-def result(scenario: str, defense: str) -> dict[str, Any]:
-    """The one recorded result of a defense on a scenario."""
-    (path,) = (ROOT / "results" / "laptop" / scenario.strip("`")).glob(f"{defense}-seed*.json")
+def result(scenario: str, defense: str, folder: Path = RECORDED) -> dict[str, Any]:
+    """The one result of a defense on a scenario."""
+    (path,) = (folder / scenario.strip("`")).glob(f"{defense}-seed*.json")
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["result"]
     return found
 
@@ -55,8 +57,7 @@ def test_tables_are_what_their_command_prints(
 def test_which_attacks_take_hold() -> None:
     header = "| scenario | seed | planted | accuracy | TMR | ASR | TMR, perfect filter | takes hold |"
     rows = rows_of(header)
-    recorded = {path.name for path in (ROOT / "results" / "laptop").iterdir()}
-    assert {row[0].strip("`") for row in rows} == recorded
+    assert {row[0].strip("`") for row in rows} == {path.name for path in RECORDED.iterdir()}
     for scenario, *told in rows:
         plain, perfect = result(scenario, "nothing"), result(scenario, "oracle")
         rates = [percent(plain[name]) for name in ("accuracy", "tmr", "asr")] + [percent(perfect["tmr"])]
@@ -64,23 +65,27 @@ def test_which_attacks_take_hold() -> None:
         assert told == [str(plain["seed"]), str(plain["planted"]), *rates, holds], scenario
 
 
-def test_expansion_where_an_attack_takes_hold() -> None:
+@pytest.mark.parametrize(("nth", "folder"), [(0, RECORDED), (1, HELD_OUT)], ids=["recorded", "held out"])
+def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
     header = "| scenario | TMR before | after | perfect filter | found | clean removed, % | cost | defended |"
-    rows = rows_of(header)
-    recorded = {path.name for path in (ROOT / "results" / "laptop").iterdir()}
+    rows = rows_of(header, nth)
     assert {row[0].strip("`") for row in rows} == {
-        name for name in recorded if result(name, "nothing")["tmr"] > TOOK_HOLD
+        path.name for path in folder.iterdir() if result(path.name, "nothing", folder)["tmr"] > TOOK_HOLD
     }
     for scenario, *told in rows:
-        ours = result(scenario, "expansion")
-        rates = [percent(each["tmr"]) for each in (result(scenario, "nothing"), ours)]
-        found = f"{ours['planted'] - ours['false_negatives']} of {ours['planted']}"
+        plain, ours, perfect = (result(scenario, by, folder) for by in ("nothing", "expansion", "oracle"))
         cost = (ours["defense_cost"]["trained"] + ours["defense_cost"]["scored"] / 3) / ours["n"]
         assert told == [
-            *rates,
-            percent(result(scenario, "oracle")["tmr"]),
-            found,
+            *(percent(each["tmr"]) for each in (plain, ours, perfect)),
+            f"{ours['planted'] - ours['false_negatives']} of {ours['planted']}",
             f"{100 * ours['false_positive_rate']:.2f}",
             f"{cost:.1f}",
             "yes" if ours["tmr"] < DEFENDED else "no",
         ], scenario
+
+
+def test_held_out_attacks_that_do_not_take_hold_are_told() -> None:
+    untaken = [
+        path.name for path in HELD_OUT.iterdir() if result(path.name, "nothing", HELD_OUT)["tmr"] <= TOOK_HOLD
+    ]
+    assert all(f"`{name}`" in PAGE for name in untaken)
