@@ -6,7 +6,7 @@ CIFAR-10 and GTSRB (``unpoison data fetch``) at the laptop scale: 6,000 images, 
 settings with one restart. ``paper-epochs`` has the epochs of the paper, ``recorded`` those of the laptop
 scale, and the others change that in one thing or two; ``undefended`` tells whether the attack takes hold.
 Cost: of the defense, in passes of training over all the data, a forward pass counting a third. ``--out``
-keeps each line as it is measured and skips what is in the file. The last line is JSON: the medians by variant.
+keeps each line as it is measured and skips what is in the file. The last line is JSON: medians by variant.
 """
 
 from __future__ import annotations
