@@ -235,6 +235,92 @@ def test_the_halo_of_a_kept_group_stays() -> None:
     assert world.clean().n_removed == 0
 
 
+# --- where the planted may be the larger side of their class ------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TwoSides(World):
+    """Class 1 falls into ``marked`` and the rest; a model that met neither side is sure of some of each."""
+
+    sure: tuple[float, float] = (0.1, 0.9)
+    """Of the shares of the marked and of the rest that it calls 0 as surely as it calls others."""
+
+    def __call__(self, seed: int) -> SeeingLearner:
+        return TwoSidedLearner(self, seed)
+
+
+class TwoSidedLearner(SeeingLearner):
+    """Knows class 1 as soon as it has trained on any of it."""
+
+    def fit(self, indices: Any, *, epochs: int, min_steps: int = 0, final: bool = False) -> None:
+        super().fit(indices, epochs=epochs, min_steps=min_steps, final=final)
+        self.knows = bool((self.world.labels[indices] == 1).any())
+
+    def assess(self, indices: Any) -> Assessment:
+        world = self.world
+        assert isinstance(world, TwoSides)
+        said = super().assess(indices)
+        if not self.knows:
+            said.predictions[world.labels[indices] == 1] = 0
+            ones = np.flatnonzero(world.labels == 1)
+            sides = np.intersect1d(ones, world.marked), np.setdiff1d(ones, world.marked)
+            for side, share in zip(sides, world.sure, strict=True):
+                unsure = side[round(share * len(side)) :]
+                said.confidences[np.isin(indices, unsure)] = 0.3
+        return said
+
+
+MARKED, REST = list(range(200, 250)), [*range(150, 200), *range(250, 300)]
+BOTH_SIDES = replace(SETTINGS, both_sides=True)
+
+
+@pytest.mark.parametrize(
+    ("sure", "goes"),
+    [((0.1, 0.9), REST), ((0.9, 0.1), MARKED), ((0.9, 0.8), []), ((0.4, 0.1), []), ((0.0, 0.0), [])],
+)
+def test_of_two_sides_of_a_class_the_one_goes_that_surely_is_another(
+    sure: tuple[float, float], goes: list[int]
+) -> None:
+    world = TwoSides(marked=np.array(MARKED), planted=np.array([], dtype=int), sure=sure)
+    result = world.clean(BOTH_SIDES)
+    assert removed(result) == goes
+    assert sorted((group.size, group.removed) for group in result.groups) == [
+        (50, goes == MARKED),
+        (100, goes == REST),
+    ]
+    judge = world.fits[-1][0]
+    assert (world.labels[judge] == 0).all(), "the judge met nothing of the class"
+
+
+def test_up_to_half_of_a_class_may_be_a_side() -> None:
+    half = np.arange(200, 270)
+    world = TwoSides(marked=half, planted=np.array([], dtype=int), sure=(0.9, 0.1))
+    assert removed(world.clean(BOTH_SIDES)) == half.tolist()
+    assert half[0] not in removed(world.clean())
+
+
+def test_what_is_less_than_a_quarter_of_its_class_is_judged_by_those_who_know_the_rest() -> None:
+    world = World()
+    (group,) = world.clean(BOTH_SIDES).groups
+    assert (group.size, group.removed) == (30, True)
+    assert (world.labels[world.fits[-1][0]] == 1).any()
+
+
+def test_a_small_group_beside_a_large_one_must_be_surer_than_the_rest_too() -> None:
+    small = np.arange(250, 270)
+    for sure, goes in (((0.1, 0.9), [*range(150, 200), *range(270, 300)]), ((0.9, 0.1), MARKED)):
+        world = TwoSides(marked=np.array(MARKED), planted=np.array([], dtype=int), second=small, sure=sure)
+        result = world.clean(BOTH_SIDES)
+        assert [group.size for group in result.groups] == [50, 20, 80]
+        assert set(goes) <= set(removed(result)) <= set(goes) | set(small.tolist())
+
+
+def test_only_the_smaller_side_is_judged_unless_asked_for() -> None:
+    world = TwoSides(marked=np.array(MARKED), planted=np.array([], dtype=int))
+    (group,) = world.clean().groups
+    assert (group.size, group.removed) == (50, False)
+
+
 @pytest.mark.parametrize(("groups_a_class", "judged"), [(1, 4), (2, 0)])
 def test_how_sharp_is_usual_is_told_by_the_second_group_of_a_class(groups_a_class: int, judged: int) -> None:
     """What is planted in every class does not pass for usual; what falls into kinds everywhere does."""

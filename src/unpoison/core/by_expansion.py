@@ -34,6 +34,13 @@ AXES_BY_ROOT = 0.75
 USUAL = 0.75
 """The quantile over classes of how sharp natural groups are."""
 HALVES = 2
+HALF = 0.5
+LARGE = 0.25
+"""From this share of a class on, which of two sides was planted is not told by their sizes."""
+SURE = 0.5
+"""Where judges met neither side, one goes if they are as sure of this share of it as of what they know,"""
+SURER = 2.0
+"""and of so many times the share of the other side."""
 
 
 @dataclass(frozen=True)
@@ -99,31 +106,36 @@ class ApartTask:
     def __call__(self) -> Arrays:
         """``component``: 0 for the bulk, g for group g, -g for its halo; a number a group of the others.
 
-        ``striking``: how sharp one that is known has to be. ``leaning``: how far each sample lies towards the
-        first group of its class, or what comes nearest.
+        ``rival``: the group that is the other side of the class, 0 where that is in the bulk. ``striking``:
+        how sharp one that is known has to be. ``leaning``: how far each sample lies towards the first group
+        of its class, or what comes nearest.
         """
         component = np.zeros(len(self.labels), dtype=np.int64)
         leaning = np.zeros(len(self.labels))
-        evidence: list[tuple[float, float]] = []
+        evidence: list[tuple[float, float, int]] = []
         splits_by_class = self._splits()
         calls = calls_by_class(self.called, self.labels, n_classes=int(self.labels.max()) + 1)
         least, striking = self._bars([splits for _, splits in splits_by_class], calls)
         for members, splits in splits_by_class:
             candidates = self._candidates(splits, members, calls, least, striking)
+            first = len(evidence)
             for split, known in candidates:
                 group = split.group & (component[members] <= 0)
                 if 2 * group.sum() < split.group.sum() or group.sum() < SMALLEST_GROUP:
                     continue  # in the main, one that is there already
-                evidence.append((split.separation, known))
+                evidence.append((split.separation, known, 0))
                 component[members[group]] = len(evidence)
                 component[members[split.halo & (component[members] == 0)]] = -len(evidence)
+            if self.settings.both_sides and len(evidence) > first:
+                self._try_both_sides(component, members, evidence, first, calls)
             nearest = max((split for split, _ in candidates), key=_separation, default=splits[0])
             leaning[members] = max(nearest.separation, 0.0) * nearest.travelled
-        found = np.array(evidence, dtype=np.float64).reshape(-1, 2)
+        found = np.array(evidence, dtype=np.float64).reshape(-1, 3)
         return {
             "component": component,
             "sharpness": found[:, 0],
             "known": found[:, 1],
+            "rival": found[:, 2].astype(np.int64),
             "striking": np.array([striking]),
             "leaning": leaning,
             "cost": cost_array(Cost()),
@@ -132,13 +144,36 @@ class ApartTask:
     def _splits(self) -> list[tuple[IndexArray, list[Split]]]:
         """The members of each class, and the groups in it, the sharpest first; not of classes without any."""
         view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=self.settings.axes)
+        largest = HALF if self.settings.both_sides else LARGEST_SHARE
         found: list[tuple[IndexArray, list[Split]]] = []
         for members in class_members(self.labels):
             hints = _hints(self.called[members], int(self.labels[members[0]]))
             axes = self._axes(len(members))
-            if axes and (splits := groups_apart(view[members].astype(np.float64), axes=axes, hints=hints)):
+            part = view[members].astype(np.float64)
+            if axes and (splits := groups_apart(part, axes=axes, hints=hints, largest=largest)):
                 found.append((members, splits))
         return found
+
+    def _try_both_sides(
+        self,
+        component: IndexArray,
+        members: IndexArray,
+        evidence: list[tuple[float, float, int]],
+        first: int,
+        calls: FloatArray,
+    ) -> None:
+        """Make a group of the rest of a class, if one of its groups, which come after ``first``, is large."""
+        numbers = range(first + 1, len(evidence) + 1)
+        sizes = [int((component[members] == number).sum()) for number in numbers]
+        rest = members[component[members] <= 0]
+        if max(sizes) <= LARGE * len(members) or len(rest) < SMALLEST_GROUP:
+            return
+        largest = numbers[int(np.argmax(sizes))]
+        known = float(composition(self.called[rest], calls)[self.labels[members[0]]])
+        evidence.append((evidence[largest - 1][0], known, largest))
+        component[rest] = len(evidence)
+        for number in numbers:
+            evidence[number - 1] = (*evidence[number - 1][:2], len(evidence))
 
     def _bars(self, splits_by_class: list[list[Split]], calls: FloatArray) -> tuple[float, float]:
         """Least sharpness of a group that nobody knows, and of one that is known."""
@@ -323,7 +358,6 @@ def _judge_groups(
     calls = calls_by_class(predicted[bulk], labels[bulk], n_classes=int(labels.max()) + 1)
     striking = float(apart["striking"][0])
     evidence: list[dict[str, float]] = []
-    removed: list[bool] = []
     for number, sharpness in enumerate(apart["sharpness"].tolist(), start=1):
         members = np.flatnonzero(component == number)
         label = int(labels[members[0]])
@@ -343,9 +377,17 @@ def _judge_groups(
                 "belonging": belonging,
             }
         )
-        is_foreign = own <= most_own(sharpness - striking, settings)
-        removed.append(is_foreign and belonging >= settings.belonging)
+    rivals = [evidence[rival - 1] if rival else None for rival in apart["rival"].tolist()]
+    removed = [_goes(found, rival, settings) for found, rival in zip(evidence, rivals, strict=True)]
     return keep_by_groups(component, evidence, removed, predicted, labels)
+
+
+def _goes(found: dict[str, float], rival: dict[str, float] | None, settings: ExpansionSettings) -> bool:
+    """Whether a group is removed; ``rival`` is the other side of a class that the judges met nothing of."""
+    if rival is not None:
+        return found["belonging"] >= max(SURE, SURER * rival["belonging"])
+    is_foreign = found["own"] <= most_own(found["sharpness"] - found["striking"], settings)
+    return is_foreign and found["belonging"] >= settings.belonging
 
 
 def most_own(beyond: float, settings: ExpansionSettings) -> float:

@@ -58,15 +58,19 @@ def axes_by_class(view: NDArray[np.floating], labels: LabelArray, *, axes: int) 
     return found
 
 
-def groups_apart(view: FloatArray, *, axes: int, hints: Iterable[BoolArray] = ()) -> list[Split]:
-    """Groups of at most a third, the sharpest first; ``separation``: the sharpness, less what is chance.
+def groups_apart(
+    view: FloatArray, *, axes: int, hints: Iterable[BoolArray] = (), largest: float = LARGEST_SHARE
+) -> list[Split]:
+    """Groups of at most the ``largest`` share, the sharpest first.
+
+    ``separation`` is the sharpness, less what is chance.
 
     ``view`` has a row a sample. On its leading ``axes``, made equally wide, searches from both ends of each,
     and from ``hints``, go back and forth between a group and the direction of its mean. Groups may overlap.
     """
     coordinates, variances = _leading(view, axes)
     sphere = coordinates / np.sqrt(variances)
-    cuts = _Cuts.of(len(view))
+    cuts = _Cuts.of(len(view), largest)
     tried: set[bytes] = set()
     found = (_refined(sphere, start, cuts, tried) for start in (*_ends(sphere), *hints))
     return sorted((split for split in found if split is not None), key=lambda split: -split.separation)
@@ -110,8 +114,8 @@ class _Cuts:
 
     @classmethod
     @lru_cache(maxsize=8)
-    def of(cls, n: int) -> _Cuts:
-        sizes = np.arange(SMALLEST_GROUP, int(LARGEST_SHARE * n) + 1)
+    def of(cls, n: int, largest: float) -> _Cuts:
+        sizes = np.arange(SMALLEST_GROUP, int(largest * n) + 1)
         expected = np.array([_of_a_cut(size / n) for size in sizes.tolist()])
         return cls(sizes, expected, np.array([chance(size) for size in sizes.tolist()]))
 
