@@ -192,6 +192,7 @@ class ExpansionSettings(_MethodSettings):
         check_counts(self, "min_steps", least=0)
         check_shares(self, "disputed", "sharpness", "above_usual", "own", "own_if_far", "belonging")
         check_shares(self, "errors", "known", "far", low_open=True)
+        check_choice(self, "both_sides", (True, False))
 
 
 Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings
