@@ -71,6 +71,7 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "own_if_far": CLOSED,
         "far": NOT_ZERO,
         "belonging": CLOSED,
+        "both_sides": "one of True, False",
     },
 }
 
