@@ -41,7 +41,7 @@ def percent(share: float) -> str:
 
 
 def test_the_page_shows_tables() -> None:
-    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary"]
+    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary", "comparison"]
 
 
 @pytest.mark.parametrize(("command", "output"), PRINTED, ids=[command.split()[3] for command, _ in PRINTED])
