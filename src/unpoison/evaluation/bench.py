@@ -151,7 +151,7 @@ def recorded(scale: str) -> list[BenchTask]:
     chosen = scale_named(scale).recorded
     firsts = {by_name(name).dataset: (name, seed) for name, seed in reversed(chosen)}
     return [
-        *(BenchTask(name, scale, by, seed) for by in experiments.COMPARED for name, seed in chosen),
+        *_by_every_defense(chosen, scale),
         *(
             BenchTask(name, scale, by + ON_CLEAN, seed)
             for by in experiments.COMPARED
@@ -163,7 +163,10 @@ def recorded(scale: str) -> list[BenchTask]:
 
 def held_out(scale: str) -> list[BenchTask]:
     """Every defense on the scenarios of :attr:`Scale.held_out`, defense by defense, undefended first."""
-    chosen = scale_named(scale).held_out
+    return _by_every_defense(scale_named(scale).held_out, scale)
+
+
+def _by_every_defense(chosen: Iterable[tuple[str, int]], scale: str) -> list[BenchTask]:
     return [BenchTask(name, scale, by, seed) for by in _experiments().COMPARED for name, seed in chosen]
 
 
