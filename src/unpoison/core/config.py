@@ -172,7 +172,7 @@ class ExpansionSettings(_MethodSettings):
     """Sharpness beyond what is striking that is far apart."""
     belonging: float = 0.25
     """Least share of the judges' other calls that must be as sure as their right calls usually are."""
-    both_sides: bool = False
+    both_sides: bool = True
     """Whether a group may be half of its class, and where one is more than a quarter the rest is judged too:
     then it is not by size that one of them is the planted one."""
     disputed: float = 0.25
