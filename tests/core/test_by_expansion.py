@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from unpoison.core.by_expansion import ApartTask, clean_by_expansion
+from unpoison.core.by_expansion import ApartTask, clean_by_expansion, undecided
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Assessment
 from unpoison.core.pipeline import sanitize
@@ -271,7 +271,6 @@ class TwoSidedLearner(SeeingLearner):
 
 
 MARKED, REST = list(range(200, 250)), [*range(150, 200), *range(250, 300)]
-BOTH_SIDES = replace(SETTINGS, both_sides=True)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +281,7 @@ def test_of_two_sides_of_a_class_the_one_goes_that_surely_is_another(
     sure: tuple[float, float], goes: list[int]
 ) -> None:
     world = TwoSides(marked=np.array(MARKED), planted=np.array([], dtype=int), sure=sure)
-    result = world.clean(BOTH_SIDES)
+    result = world.clean()
     assert removed(result) == goes
     assert sorted((group.size, group.removed) for group in result.groups) == [
         (50, goes == MARKED),
@@ -290,19 +289,23 @@ def test_of_two_sides_of_a_class_the_one_goes_that_surely_is_another(
     ]
     judge = world.fits[-1][0]
     assert (world.labels[judge] == 0).all(), "the judge met nothing of the class"
+    marked, rest = result.groups
+    assert marked.evidence["other_side"] == rest.evidence["belonging"] == pytest.approx(sure[1])
+    assert rest.evidence["other_side"] == marked.evidence["belonging"] == pytest.approx(sure[0])
+    assert undecided(result.groups) == ([1] if min(sure) >= 0.5 else [])
 
 
 def test_up_to_half_of_a_class_may_be_a_side() -> None:
     half = np.arange(200, 270)
     world = TwoSides(marked=half, planted=np.array([], dtype=int), sure=(0.9, 0.1))
-    assert removed(world.clean(BOTH_SIDES)) == half.tolist()
-    assert removed(world.clean()) == []
+    assert removed(world.clean()) == half.tolist()
 
 
 def test_what_is_less_than_a_quarter_of_its_class_is_judged_by_those_who_know_the_rest() -> None:
     world = World()
-    (group,) = world.clean(BOTH_SIDES).groups
+    (group,) = world.clean().groups
     assert (group.size, group.removed) == (30, True)
+    assert "other_side" not in group.evidence
     assert (world.labels[world.fits[-1][0]] == 1).any()
 
 
@@ -310,15 +313,9 @@ def test_a_small_group_beside_a_large_one_must_be_surer_than_the_rest_too() -> N
     small = np.arange(250, 270)
     for sure, goes in (((0.1, 0.9), [*range(150, 200), *range(270, 300)]), ((0.9, 0.1), MARKED)):
         world = TwoSides(marked=np.array(MARKED), planted=np.array([], dtype=int), second=small, sure=sure)
-        result = world.clean(BOTH_SIDES)
+        result = world.clean()
         assert [group.size for group in result.groups] == [50, 20, 80]
         assert removed(result) == goes
-
-
-def test_only_the_smaller_side_is_judged_unless_asked_for() -> None:
-    world = TwoSides(marked=np.array(MARKED), planted=np.array([], dtype=int))
-    (group,) = world.clean().groups
-    assert (group.size, group.removed) == (50, False)
 
 
 @pytest.mark.parametrize(("groups_a_class", "judged"), [(1, 4), (2, 0)])

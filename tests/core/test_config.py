@@ -71,7 +71,6 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "own_if_far": CLOSED,
         "far": NOT_ZERO,
         "belonging": CLOSED,
-        "both_sides": "one of True, False",
     },
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from unpoison.core.result import Group, Sanitization
+from unpoison.data.container import Dataset
 from unpoison.outputs import verdict
 from unpoison.outputs.verdict import caution
 
@@ -134,26 +135,55 @@ def test_is_one_printable_line(name: str) -> None:
     assert len(sentence) < 250
 
 
+def kept_result(dataset: Dataset, *groups: Group, **notes: float) -> Sanitization:
+    return dataclasses.replace(make_result(dataset, ()), groups=groups, notes=notes)
+
+
 @pytest.mark.parametrize(("accuracy", "weak"), [(0.38, True), (0.6999, True), (0.7, False), (0.95, False)])
 def test_a_learner_that_explains_little_is_said_so(accuracy: float, weak: bool) -> None:
-    everything = np.ones(4, dtype=np.bool_)
-    zeros = np.zeros(4)
-    result = Sanitization(
-        keep=everything,
-        suspicion=zeros,
-        predicted=zeros.astype(np.int64),
-        components=np.zeros((1, 4), dtype=np.int64),
-        notes={"vote_accuracy": accuracy},
-    )
-    message = caution(result)
+    dataset = make_dataset()
+    message = caution(dataset, kept_result(dataset, vote_accuracy=accuracy))
     assert (message is not None) == weak
     if message is not None:
         assert "stronger learner" in message
 
 
 def test_no_vote_accuracy_no_caution() -> None:
-    zeros = np.zeros(4)
-    components = np.zeros((1, 4), dtype=np.int64)
-    assert (
-        caution(Sanitization(np.ones(4, dtype=np.bool_), zeros, zeros.astype(np.int64), components)) is None
+    dataset = make_dataset()
+    assert caution(dataset, kept_result(dataset)) is None
+
+
+def sides(label: int, one: float, other: float) -> tuple[Group, Group]:
+    return (
+        Group(label, 20, False, 1, {"belonging": one, "other_side": other}),
+        Group(label, 30, False, 1, {"belonging": other, "other_side": one}),
     )
+
+
+@pytest.mark.parametrize(("one", "other", "warns"), [(0.9, 0.8, True), (0.5, 0.5, True), (0.9, 0.49, False)])
+def test_two_sides_that_both_look_like_another_class_are_pointed_out(
+    one: float, other: float, warns: bool
+) -> None:
+    dataset = make_dataset()
+    message = caution(dataset, kept_result(dataset, *sides(2, one, other)))
+    assert (message is not None) == warns
+    if message is not None:
+        assert message.startswith("The class 'bird' falls into two parts")
+        assert "both were kept" in message
+
+
+def test_a_side_that_was_removed_or_has_no_other_is_nothing_undecided() -> None:
+    dataset = make_dataset()
+    removed = Group(0, 20, True, 1, {"belonging": 1.0, "other_side": 0.5})
+    assert caution(dataset, kept_result(dataset, removed, Group(1, 5, False, 0, {"belonging": 0.9}))) is None
+
+
+def test_many_undecided_classes_are_counted_and_come_after_a_weak_learner() -> None:
+    dataset = make_dataset(names=[*NASTY, "a", "b", "c", "d"])
+    n_classes = len(dataset.class_names)
+    groups = [side for label in range(n_classes) for side in sides(label, 0.9, 0.9)]
+    message = caution(dataset, kept_result(dataset, *groups, vote_accuracy=0.3))
+    assert message is not None
+    assert message.isprintable()
+    assert message.index("stronger learner") < message.index("The classes '")
+    assert f"and {n_classes - 3} more fall into two parts" in message

@@ -9,7 +9,7 @@ asked directly: does a model that trained on everyone else give it its label?
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -37,6 +37,8 @@ HALVES = 2
 HALF = 0.5
 LARGE = 0.25
 """From this share of a class on, which of two sides was planted is not told by their sizes."""
+OTHER_SIDE = "other_side"
+"""In the evidence about a side of a class that the judges met nothing of: how sure they are of the other."""
 SURE = 0.5
 """Where judges met neither side, one goes if they are as sure of this share of it as of what they know,"""
 SURER = 2.0
@@ -126,7 +128,7 @@ class ApartTask:
                 evidence.append((split.separation, known, 0))
                 component[members[group]] = len(evidence)
                 component[members[split.halo & (component[members] == 0)]] = -len(evidence)
-            if self.settings.both_sides and len(evidence) > first:
+            if len(evidence) > first:
                 self._try_both_sides(component, members, evidence, first, calls)
             nearest = max((split for split, _ in candidates), key=_separation, default=splits[0])
             leaning[members] = max(nearest.separation, 0.0) * nearest.travelled
@@ -144,13 +146,12 @@ class ApartTask:
     def _splits(self) -> list[tuple[IndexArray, list[Split]]]:
         """The members of each class, and the groups in it, the sharpest first; not of classes without any."""
         view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=self.settings.axes)
-        largest = HALF if self.settings.both_sides else LARGEST_SHARE
         found: list[tuple[IndexArray, list[Split]]] = []
         for members in class_members(self.labels):
             hints = _hints(self.called[members], int(self.labels[members[0]]))
             axes = self._axes(len(members))
             part = view[members].astype(np.float64)
-            if axes and (splits := groups_apart(part, axes=axes, hints=hints, largest=largest)):
+            if axes and (splits := groups_apart(part, axes=axes, hints=hints, largest=HALF)):
                 found.append((members, splits))
         return found
 
@@ -377,17 +378,27 @@ def _judge_groups(
                 "belonging": belonging,
             }
         )
-    rivals = [evidence[rival - 1] if rival else None for rival in apart["rival"].tolist()]
-    removed = [_goes(found, rival, settings) for found, rival in zip(evidence, rivals, strict=True)]
+    for found, rival in zip(evidence, apart["rival"].tolist(), strict=True):
+        if rival:
+            found[OTHER_SIDE] = evidence[rival - 1]["belonging"]
+    removed = [_goes(found, settings) for found in evidence]
     return keep_by_groups(component, evidence, removed, predicted, labels)
 
 
-def _goes(found: dict[str, float], rival: dict[str, float] | None, settings: ExpansionSettings) -> bool:
-    """Whether a group is removed; ``rival`` is the other side of a class that the judges met nothing of."""
-    if rival is not None:
-        return found["belonging"] >= max(SURE, SURER * rival["belonging"])
+def _goes(found: Mapping[str, float], settings: ExpansionSettings) -> bool:
+    """Whether a group is removed."""
+    if OTHER_SIDE in found:
+        return found["belonging"] >= max(SURE, SURER * found[OTHER_SIDE])
     is_foreign = found["own"] <= most_own(found["sharpness"] - found["striking"], settings)
     return is_foreign and found["belonging"] >= settings.belonging
+
+
+def undecided(groups: Iterable[Group]) -> list[int]:
+    """Labels of classes of which the judges take both sides for something else: neither goes."""
+    sides = [group for group in groups if OTHER_SIDE in group.evidence and not group.removed]
+    return sorted(
+        {side.label for side in sides if min(side.evidence["belonging"], side.evidence[OTHER_SIDE]) >= SURE}
+    )
 
 
 def most_own(beyond: float, settings: ExpansionSettings) -> float:

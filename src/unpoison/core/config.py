@@ -172,9 +172,6 @@ class ExpansionSettings(_MethodSettings):
     """Sharpness beyond what is striking that is far apart."""
     belonging: float = 0.25
     """Least share of the judges' other calls that must be as sure as their right calls usually are."""
-    both_sides: bool = True
-    """Whether a group may be half of its class, and where one is more than a quarter the rest is judged too:
-    then it is not by size that one of them is the planted one."""
     disputed: float = 0.25
     """A model trains on what outsiders dispute alone, unless that is more than this share of the data."""
     epochs: int = 8
@@ -192,7 +189,6 @@ class ExpansionSettings(_MethodSettings):
         check_counts(self, "min_steps", least=0)
         check_shares(self, "disputed", "sharpness", "above_usual", "own", "own_if_far", "belonging")
         check_shares(self, "errors", "known", "far", low_open=True)
-        check_choice(self, "both_sides", (True, False))
 
 
 Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings

@@ -144,9 +144,6 @@ DEFENSES: dict[str, Maker] = {
     ),
     "ispl-authors": lambda _, setup, _planted: Incompatibility("ispl", "authors", changes=setup.changes),
     "expansion": lambda _scenario, _setup, _planted: Incompatibility("expansion"),
-    "expansion-both-sides": lambda _scenario, _setup, _planted: Incompatibility(
-        "expansion", changes={"both_sides": True}
-    ),
     "out-of-subset": lambda _scenario, _setup, _planted: Incompatibility("out-of-subset"),
     SpectralSignatures.name: lambda scenario, setup, _: SpectralSignatures.for_epsilon(
         scenario.epsilon / 100, epochs=setup.epochs
@@ -188,8 +185,8 @@ def estimate_seconds(task: BenchTask) -> float:
 
 
 WORK = {
-    NOTHING: 1.1, ORACLE: 1.1, RANDOM: 1.0, "expansion": 4.2, "expansion-both-sides": 4.2,
-    "out-of-subset": 11.0, "ispl": 4.3, "ispl-paper": 4.3, "ispl-authors": 4.7, SpectralSignatures.name: 1.9,
+    NOTHING: 1.1, ORACLE: 1.1, RANDOM: 1.0, "expansion": 4.2, "out-of-subset": 11.0, "ispl": 4.3,
+    "ispl-paper": 4.3, "ispl-authors": 4.7, SpectralSignatures.name: 1.9,
     ActivationClustering.name: 1.7, TrimmedLoss.name: 3.4, ConfidentLearning.name: 2.9,
 }  # fmt: skip
 """In trainings of an undefended victim, with the victim's own and a third for forward passes: as counted in

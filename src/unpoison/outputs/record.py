@@ -213,7 +213,7 @@ def _result(dataset: Dataset, result: Sanitization, shared: Mapping[int, Shared]
             {"label": dataset.class_names[label], "removed": n, **_shared(shared.get(label))}
             for label, n in removed_labels(dataset.labels, result)
         ],
-        "caution": caution(result),
+        "caution": caution(dataset, result),
         **counts(dataset, result, result.keep),
         "groups": [_group(dataset, group) for group in result.groups],
         "notes": result.notes,

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from unpoison.core.by_expansion import undecided
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
 from unpoison.report.certainty import WEAK_VOTE
@@ -34,14 +35,33 @@ def verdict(dataset: Dataset, result: Sanitization, *, shared: Mapping[int, str]
     return f"{head}: {_detail(dataset, result, shared or {})}."
 
 
-def caution(result: Sanitization) -> str | None:
+def caution(dataset: Dataset, result: Sanitization) -> str | None:
     """What to know before believing the verdict, or None."""
+    said = (_about_weak_votes(result), _about_two_sides(dataset, result))
+    return " ".join(sentence for sentence in said if sentence) or None
+
+
+def _about_weak_votes(result: Sanitization) -> str:
     accuracy = result.notes.get("vote_accuracy")
     if accuracy is None or accuracy >= WEAK_VOTE:
-        return None
+        return ""
     return (
         f"The learner explains only {percent(accuracy)} of the samples, so this verdict is weak evidence "
         "either way; try a stronger learner."
+    )
+
+
+def _about_two_sides(dataset: Dataset, result: Sanitization) -> str:
+    labels = undecided(result.groups)
+    if not labels:
+        return ""
+    names = [f"'{printable(dataset.class_names[label], 40)}'" for label in labels[:_NAMED_PAIRS]]
+    more = f" and {count(len(labels) - len(names))} more" if len(labels) > len(names) else ""
+    those, fall, it = ("class", "falls", "it") if len(labels) == 1 else ("classes", "fall", "each")
+    return (
+        f"The {those} {', '.join(names)}{more} {fall} into two parts, and to models that never met {it} both "
+        "look like another class: one of them may be planted, but which cannot be told, so both were kept; "
+        "look at them."
     )
 
 

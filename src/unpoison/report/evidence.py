@@ -14,6 +14,7 @@ _EXPLANATIONS = {
     "agreement": "How often models that did not train on the group agree with its label.",
     "own": "How much of it is what its label says, allowing for the classes that models confuse.",
     "belonging": "How often, giving another label, they are as sure as for true members of that class.",
+    "other_side": "The same for the other side of the class, of which those models met nothing either.",
     "consensus": "How often those models give one and the same other label.",
 }
 
