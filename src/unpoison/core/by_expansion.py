@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.boosting import count_votes, keep_by_groups, suspicion_from_losses
-from unpoison.core.comovement import LARGEST_SHARE, Split
+from unpoison.core.comovement import Split
 from unpoison.core.composition import calls_by_class, composition
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
@@ -197,7 +197,7 @@ class ApartTask:
             if margin >= 0.0:
                 ranked.append((margin + chance(int(split.group.sum())), split, known))
         together = np.any([split.group for _, split, _ in ranked], axis=0).sum() if ranked else 0
-        if together > LARGEST_SHARE * len(members):  # models on halves do not know the class
+        if together > HALF * len(members):  # models on halves do not know the class
             ranked = [entry for entry in ranked if entry[1].separation >= striking]
         return [(split, known) for _, split, known in sorted(ranked, key=lambda entry: -entry[0])]
 
