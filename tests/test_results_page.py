@@ -18,6 +18,7 @@ PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 PRINTED = re.findall(r"^```console\n\$ (unpoison [^\n]*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 RECORDED = ROOT / "results" / "laptop"
 HELD_OUT = ROOT / "results" / "held-out" / "laptop"
+FRESH = ROOT / "results" / "fresh" / "laptop"
 DEFENDED = 0.01
 TOOK_HOLD = 0.1
 
@@ -41,7 +42,7 @@ def percent(share: float) -> str:
 
 
 def test_the_page_shows_tables() -> None:
-    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary", "comparison"]
+    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary", *["comparison"] * 2]
 
 
 @pytest.mark.parametrize(("command", "output"), PRINTED, ids=[command.split()[3] for command, _ in PRINTED])
@@ -65,7 +66,9 @@ def test_which_attacks_take_hold() -> None:
         assert told == [str(plain["seed"]), str(plain["planted"]), *rates, holds], scenario
 
 
-@pytest.mark.parametrize(("nth", "folder"), [(0, RECORDED), (1, HELD_OUT)], ids=["recorded", "held out"])
+@pytest.mark.parametrize(
+    ("nth", "folder"), [(0, RECORDED), (1, HELD_OUT), (2, FRESH)], ids=["recorded", "held out", "fresh"]
+)
 def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
     header = "| scenario | TMR before | after | perfect filter | found | clean removed, % | cost | defended |"
     rows = rows_of(header, nth)
@@ -84,8 +87,9 @@ def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
         ], scenario
 
 
-def test_held_out_attacks_that_do_not_take_hold_are_told() -> None:
+@pytest.mark.parametrize("folder", [HELD_OUT, FRESH], ids=["held out", "fresh"])
+def test_attacks_that_do_not_take_hold_are_told(folder: Path) -> None:
     untaken = [
-        path.name for path in HELD_OUT.iterdir() if result(path.name, "nothing", HELD_OUT)["tmr"] <= TOOK_HOLD
+        path.name for path in folder.iterdir() if result(path.name, "nothing", folder)["tmr"] <= TOOK_HOLD
     ]
     assert all(f"`{name}`" in PAGE for name in untaken)

@@ -160,8 +160,10 @@ def sides(label: int, one: float, other: float) -> tuple[Group, Group]:
     )
 
 
-@pytest.mark.parametrize(("one", "other", "warns"), [(0.9, 0.8, True), (0.5, 0.5, True), (0.9, 0.49, False)])
-def test_two_sides_that_both_look_like_another_class_are_pointed_out(
+@pytest.mark.parametrize(
+    ("one", "other", "warns"), [(0.9, 0.8, True), (0.5, 0.3, True), (0.3, 0.5, True), (0.49, 0.4, False)]
+)
+def test_two_sides_that_look_like_another_class_are_pointed_out(
     one: float, other: float, warns: bool
 ) -> None:
     dataset = make_dataset()
@@ -175,7 +177,9 @@ def test_two_sides_that_both_look_like_another_class_are_pointed_out(
 def test_a_side_that_was_removed_or_has_no_other_is_nothing_undecided() -> None:
     dataset = make_dataset()
     removed = Group(0, 20, True, 1, {"belonging": 1.0, "other_side": 0.5})
-    assert caution(dataset, kept_result(dataset, removed, Group(1, 5, False, 0, {"belonging": 0.9}))) is None
+    stays = Group(0, 20, False, 1, {"belonging": 0.5, "other_side": 1.0})
+    alone = Group(1, 5, False, 0, {"belonging": 0.9})
+    assert caution(dataset, kept_result(dataset, removed, stays, alone)) is None
 
 
 def test_many_undecided_classes_are_counted_and_come_after_a_weak_learner() -> None:

@@ -394,11 +394,10 @@ def _goes(found: Mapping[str, float], settings: ExpansionSettings) -> bool:
 
 
 def undecided(groups: Iterable[Group]) -> list[int]:
-    """Labels of classes of which the judges take both sides for something else: neither goes."""
-    sides = [group for group in groups if OTHER_SIDE in group.evidence and not group.removed]
-    return sorted(
-        {side.label for side in sides if min(side.evidence["belonging"], side.evidence[OTHER_SIDE]) >= SURE}
-    )
+    """Labels of classes with a side that surely is something else, but not so much more than the other."""
+    sides = [group for group in groups if OTHER_SIDE in group.evidence]
+    gone = {side.label for side in sides if side.removed}
+    return sorted({side.label for side in sides if side.evidence["belonging"] >= SURE} - gone)
 
 
 def most_own(beyond: float, settings: ExpansionSettings) -> float:

@@ -57,11 +57,10 @@ def _about_two_sides(dataset: Dataset, result: Sanitization) -> str:
         return ""
     names = [f"'{printable(dataset.class_names[label], 40)}'" for label in labels[:_NAMED_PAIRS]]
     more = f" and {count(len(labels) - len(names))} more" if len(labels) > len(names) else ""
-    those, fall, it = ("class", "falls", "it") if len(labels) == 1 else ("classes", "fall", "each")
+    those, fall = ("class", "falls") if len(labels) == 1 else ("classes", "fall")
     return (
-        f"The {those} {', '.join(names)}{more} {fall} into two parts, and to models that never met {it} both "
-        "look like another class: one of them may be planted, but which cannot be told, so both were kept; "
-        "look at them."
+        f"The {those} {', '.join(names)}{more} {fall} into two parts, of which one looks like another class, but "
+        "the other does too: one may be planted, and which cannot be told, so both were kept; look at them."
     )
 
 
