@@ -59,8 +59,9 @@ def _about_two_sides(dataset: Dataset, result: Sanitization) -> str:
     more = f" and {count(len(labels) - len(names))} more" if len(labels) > len(names) else ""
     those, fall = ("class", "falls") if len(labels) == 1 else ("classes", "fall")
     return (
-        f"The {those} {', '.join(names)}{more} {fall} into two parts, of which one looks like another class, but "
-        "the other does too: one may be planted, and which cannot be told, so both were kept; look at them."
+        f"The {those} {', '.join(names)}{more} {fall} into two parts, of which one looks like another class, "
+        "but the other does too: one may be planted, and which cannot be told, so both were kept; look at "
+        "them."
     )
 
 
