@@ -60,8 +60,8 @@ def _about_two_sides(dataset: Dataset, result: Sanitization) -> str:
     those, fall = ("class", "falls") if len(labels) == 1 else ("classes", "fall")
     return (
         f"The {those} {', '.join(names)}{more} {fall} into two parts, of which one looks like another class, "
-        "but the other does too: one may be planted, and which cannot be told, so both were kept; look at "
-        "them."
+        "but the other does too: one may be planted, and which cannot be told, so both were kept. Compare "
+        "them: the column component_1 of the manifest tells them apart."
     )
 
 
