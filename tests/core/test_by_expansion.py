@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from unpoison.core.by_expansion import ApartTask, clean_by_expansion, undecided
+from unpoison.core.by_expansion import ApartTask, clean_by_expansion
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Assessment
 from unpoison.core.pipeline import sanitize
@@ -292,7 +292,7 @@ def test_of_two_sides_of_a_class_the_one_goes_that_surely_is_another(
     marked, rest = result.groups
     assert marked.evidence["other_side"] == rest.evidence["belonging"] == pytest.approx(sure[1])
     assert rest.evidence["other_side"] == marked.evidence["belonging"] == pytest.approx(sure[0])
-    assert undecided(result.groups) == ([] if goes or max(sure) < 0.5 else [1])
+    assert [marked.undecided, rest.undecided] == [not goes and share >= 0.5 for share in sure]
 
 
 def test_up_to_half_of_a_class_may_be_a_side() -> None:

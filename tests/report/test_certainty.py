@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from unpoison.core.result import VoteRecord
+from unpoison.core.result import Group, VoteRecord
 from unpoison.data.container import Preview
 from unpoison.report.certainty import certainty, own_share
 
@@ -68,6 +68,15 @@ def test_without_removed_or_kept_samples() -> None:
     assert certainty(dataset, judged(dataset, [])).level == "clear"
     everything = certainty(dataset, judged(dataset, range(120)))
     assert (everything.level, "0%" in everything.why) == ("mixed", True)
+
+
+@pytest.mark.parametrize(("undecided", "level"), [(True, "mixed"), (False, "clear")])
+def test_a_class_left_undecided_is_not_clear(undecided: bool, level: str) -> None:
+    dataset = texts()
+    side = Group(1, 15, removed=False, called=0, undecided=undecided)
+    found = certainty(dataset, dataclasses.replace(judged(dataset, []), groups=(side,)))
+    assert found.level == level
+    assert found.votes.startswith(f"The votes are {level}")
 
 
 def test_votes_alone_are_not_enough() -> None:

@@ -10,7 +10,7 @@ asked directly: does a model that trained on everyone else give it its label?
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -382,7 +382,8 @@ def _judge_groups(
         if rival:
             found[OTHER_SIDE] = evidence[rival - 1]["belonging"]
     removed = [_goes(found, settings) for found in evidence]
-    return keep_by_groups(component, evidence, removed, predicted, labels)
+    groups, keep = keep_by_groups(component, evidence, removed, predicted, labels)
+    return tuple(replace(group, undecided=_is_undecided(group, groups)) for group in groups), keep
 
 
 def _goes(found: Mapping[str, float], settings: ExpansionSettings) -> bool:
@@ -393,11 +394,11 @@ def _goes(found: Mapping[str, float], settings: ExpansionSettings) -> bool:
     return is_foreign and found["belonging"] >= settings.belonging
 
 
-def undecided(groups: Iterable[Group]) -> list[int]:
-    """Labels of classes with a side that surely is something else, but not so much more than the other."""
-    sides = [group for group in groups if OTHER_SIDE in group.evidence]
-    gone = {side.label for side in sides if side.removed}
-    return sorted({side.label for side in sides if side.evidence["belonging"] >= SURE} - gone)
+def _is_undecided(group: Group, groups: Iterable[Group]) -> bool:
+    """Whether a side surely is something else, but not so much more than the other, which stays as well."""
+    if OTHER_SIDE not in group.evidence or group.evidence["belonging"] < SURE:
+        return False
+    return not any(other.removed for other in groups if other.label == group.label)
 
 
 def most_own(beyond: float, settings: ExpansionSettings) -> float:

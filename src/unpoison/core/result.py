@@ -45,6 +45,8 @@ class Group:
     """The class that models trained without the group most often call its members."""
     evidence: dict[str, float] = field(default_factory=dict)
     """Named numbers behind the judgement, such as ``sharpness`` and ``agreement``."""
+    undecided: bool = False
+    """Whether it was kept only since the other side of its class looks planted nearly as much."""
 
 
 @dataclass(frozen=True)

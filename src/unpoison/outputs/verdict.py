@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unpoison.core.by_expansion import undecided
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
 from unpoison.report.certainty import WEAK_VOTE
@@ -52,7 +51,7 @@ def _about_weak_votes(result: Sanitization) -> str:
 
 
 def _about_two_sides(dataset: Dataset, result: Sanitization) -> str:
-    labels = undecided(result.groups)
+    labels = sorted({group.label for group in result.groups if group.undecided})
     if not labels:
         return ""
     names = [f"'{printable(dataset.class_names[label], 40)}'" for label in labels[:_NAMED_PAIRS]]

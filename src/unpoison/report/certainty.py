@@ -37,12 +37,15 @@ class Certainty:
 
 
 def certainty(dataset: Dataset, result: Sanitization, *, marked: Collection[int] = ()) -> Certainty:
-    """Clear where the votes part the removed from the kept and all that was removed shares a mark.
+    """Clear where the votes part the removed from the kept, all that was removed shares a mark, and no side
+    of a class is left undecided.
 
     The votes alone would nearly always be clear, since they chose what is removed. ``marked`` are the labels
     whose removed samples were found to share something that does not belong there.
     """
     level, shares = _votes(dataset.labels, result)
+    if level == "clear" and any(group.undecided for group in result.groups):
+        level = "mixed"
     votes = f"The votes are {level}: models give {shares}."
     if result.keep.all():
         return Certainty(level, votes, votes)
