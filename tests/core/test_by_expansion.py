@@ -330,6 +330,17 @@ def test_how_sharp_is_usual_is_told_by_the_second_group_of_a_class(groups_a_clas
     assert len(found["sharpness"]) == judged
 
 
+def test_where_every_class_falls_into_two_sides_something_is_left_for_judges_to_train_on() -> None:
+    labels = np.repeat(np.arange(3), 200)
+    view = np.random.default_rng(0).normal(size=(600, 6))
+    for label in range(3):
+        view[200 * label + np.arange(80), label + 1] += 20.0
+    found = ApartTask((view,), labels, labels, ExpansionSettings())()
+    assert len(found["sharpness"]) == 5
+    assert np.count_nonzero(found["rival"]) == 4
+    assert np.unique(labels[found["component"] == 0]).tolist() == [2]
+
+
 def test_a_class_with_few_samples_is_left_alone() -> None:
     labels = np.repeat([0, 1, 2], [200, 90, 10])
     world = World(labels=labels, marked=np.arange(290, 297), planted=np.arange(290, 297))

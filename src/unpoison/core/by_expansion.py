@@ -163,11 +163,15 @@ class ApartTask:
         first: int,
         calls: FloatArray,
     ) -> None:
-        """Make a group of the rest of a class, if one of its groups, which come after ``first``, is large."""
+        """Make a group of the rest of a class, if one of its groups, which come after ``first``, is large.
+
+        Not where that would leave the judges nothing to train on.
+        """
         numbers = range(first + 1, len(evidence) + 1)
         sizes = [int((component[members] == number).sum()) for number in numbers]
         rest = members[component[members] <= 0]
-        if max(sizes) <= LARGE * len(members) or len(rest) < SMALLEST_GROUP:
+        elsewhere = int((np.delete(component, members) == 0).sum())
+        if max(sizes) <= LARGE * len(members) or min(len(rest), elsewhere) < SMALLEST_GROUP:
             return
         largest = numbers[int(np.argmax(sizes))]
         known = float(composition(self.called[rest], calls)[self.labels[members[0]]])
