@@ -341,6 +341,19 @@ def test_where_every_class_falls_into_two_sides_something_is_left_for_judges_to_
     assert np.unique(labels[found["component"] == 0]).tolist() == [2]
 
 
+@pytest.mark.parametrize(("size", "judged"), [(45, 1), (60, 0)])
+def test_candidates_that_are_together_half_of_a_class_need_not_be_striking(size: int, judged: int) -> None:
+    """Beyond, models on halves do not know the class, and nothing here is sharp enough to be striking."""
+    labels, called = np.repeat(np.arange(4), 200), np.repeat(np.arange(4), 200)
+    view = np.random.default_rng(0).normal(size=(800, 6))
+    for k in range(2):
+        group = 200 + size * k + np.arange(size)
+        view[group, k + 1] += 20.0
+        called[group] = 0
+    found = ApartTask((view,), labels, called, replace(ExpansionSettings(), above_usual=0.9))()
+    assert (len(found["sharpness"]) > 0) == judged
+
+
 def test_a_class_with_few_samples_is_left_alone() -> None:
     labels = np.repeat([0, 1, 2], [200, 90, 10])
     world = World(labels=labels, marked=np.arange(290, 297), planted=np.arange(290, 297))
