@@ -34,6 +34,7 @@ def test_it_decides_as_the_pipeline_does(method: str) -> None:
     assert decision.cost == expected.cost
     assert decision.components is not None
     assert np.array_equal(decision.components, expected.components)
+    assert decision.groups == (expected.groups if method == "out-of-subset" else ())
 
 
 @pytest.mark.parametrize(

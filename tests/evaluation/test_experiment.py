@@ -3,16 +3,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
+from unpoison.core.learner import LearnerFactory
+from unpoison.core.result import Group
 from unpoison.data.named.fetch import fetch
+from unpoison.defenses.base import Decision
 from unpoison.defenses.controls import RandomFilter
 from unpoison.errors import InputError
 from unpoison.evaluation import experiment, scales
@@ -22,6 +25,7 @@ from unpoison.evaluation.experiment import defense_for, estimate_seconds, run_ta
 from unpoison.evaluation.poisoning import Attacked, PoisonOptions, attacked
 from unpoison.evaluation.scales import LAPTOP, PAPER, Scale, Setup
 from unpoison.evaluation.scenarios import by_name, catalog
+from unpoison.types import BoolArray, LabelArray
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "gtsrb_32.npz"
 RECORDED = Path(__file__).resolve().parents[2] / "results" / "laptop"
@@ -84,6 +88,35 @@ def test_on_clean_data_nothing_is_planted(tmp_path: Path) -> None:
     assert result["false_positives"] > 0  # it always removes a cluster
     assert result["true_positive_rate"] is None
     assert result["auc"] is None
+
+
+@dataclass(frozen=True)
+class TwoGroups:
+    """Removes the first three planted with a clean one, and keeps the next two."""
+
+    planted: BoolArray
+    name: ClassVar[str] = "two-groups"
+
+    def judge(self, labels: LabelArray, _factory: LearnerFactory, **_options: Any) -> Decision:
+        component = np.zeros(len(labels), dtype=np.int64)
+        planted = np.flatnonzero(self.planted)
+        component[[*planted[:3], np.flatnonzero(~self.planted)[0]]] = 1
+        component[planted[3:5]] = 2
+        groups = (Group(2, 4, True, 1, {"own": 0.123456}), Group(2, 2, False, 2, {"own": 1.0}))
+        return Decision(component != 1, np.zeros(len(labels)), components=component[None, :], groups=groups)
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_groups_are_recorded_with_what_was_planted_in_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(experiment.DEFENSES, "two-groups", lambda _, _setup, planted: TwoGroups(planted))
+    result = result_of("two-groups", tmp_path)
+    assert result["groups"] == [
+        {"label": 2, "size": 4, "planted": 3, "removed": True, "called": 1, "evidence": {"own": 0.1235}},
+        {"label": 2, "size": 2, "planted": 2, "removed": False, "called": 2, "evidence": {"own": 1.0}},
+    ]
+    assert result_of("nothing", tmp_path)["groups"] == []
 
 
 @pytest.mark.usefixtures("_gtsrb")

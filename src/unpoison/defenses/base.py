@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.learner import LearnerFactory
-from unpoison.core.result import Cost
+from unpoison.core.result import Cost, Group
 from unpoison.core.tasks import Runner, run_serially
 from unpoison.errors import InputError
 from unpoison.events import Listener, ignore
@@ -27,6 +27,8 @@ class Decision:
     cost: Cost = field(default_factory=Cost)
     components: NDArray[np.int64] | None = None
     """The groups that samples were put into, one row a clustering, -1 where a sample is in none."""
+    groups: tuple[Group, ...] = ()
+    """What was judged together, in the order of the only row of ``components``, which counts them from 1."""
 
     @property
     def n_removed(self) -> int:

@@ -65,4 +65,5 @@ class Incompatibility:
 
         settings, suited = self.settings(labels, factory), suited_to(factory, self.method)
         found = sanitize(labels, suited, settings, seed=seed, runner=runner, listener=listener)
-        return Decision(found.keep, found.suspicion, found.cost, found.components)
+        groups = () if self.method == "ispl" else found.groups  # there, what was removed of each class
+        return Decision(found.keep, found.suspicion, found.cost, found.components, groups)

@@ -105,7 +105,25 @@ def _measured(decision: Decision, effect: Effect, truth: Truth) -> dict[str, Any
         "auc": auc(decision.suspicion, planted),
         "defense_cost": _plain(decision.cost),
         "victim_cost": _plain(effect.cost),
+        "groups": _judged(decision, planted),
     }
+
+
+def _judged(decision: Decision, planted: BoolArray) -> list[dict[str, Any]]:
+    """What was judged together, and how much of it was planted."""
+    if decision.components is None:
+        return []
+    return [
+        {
+            "label": group.label,
+            "size": group.size,
+            "planted": int(planted[decision.components[0] == number].sum()),
+            "removed": group.removed,
+            "called": group.called,
+            "evidence": {name: round(value, 4) for name, value in group.evidence.items()},
+        }
+        for number, group in enumerate(decision.groups, start=1)
+    ]
 
 
 def _plain(cost: Cost) -> dict[str, float]:
