@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from core.fakes import CentroidFactory, two_blobs
+from core.test_out_of_subset import World
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import AUTHORS, PAPER_CIFAR10, PAPER_GTSRB, settings_for
 from unpoison.defenses.incompatibility import Incompatibility
@@ -34,7 +35,16 @@ def test_it_decides_as_the_pipeline_does(method: str) -> None:
     assert decision.cost == expected.cost
     assert decision.components is not None
     assert np.array_equal(decision.components, expected.components)
-    assert decision.groups == (expected.groups if method == "out-of-subset" else ())
+    assert decision.groups == (), "those of ispl are what was removed of each class, not what was judged"
+
+
+def test_what_was_judged_together_is_counted_as_in_the_components() -> None:
+    world = World()
+    defense = Incompatibility("out-of-subset", changes={"alpha_low": 0.05, "alpha_high": 0.2})
+    decision = defense.judge(world.labels, world, seed=0)
+    assert decision.components is not None
+    assert [group.size for group in decision.groups] == np.bincount(decision.components[0])[1:].tolist()
+    assert [group.removed for group in decision.groups] == [True]
 
 
 @pytest.mark.parametrize(
