@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from unpoison.core.by_expansion import ApartTask, clean_by_expansion
+from unpoison.core.by_expansion import ApartTask, _goes, clean_by_expansion
 from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Assessment
 from unpoison.core.pipeline import sanitize
@@ -352,6 +352,89 @@ def test_candidates_that_are_together_half_of_a_class_need_not_be_striking(size:
         called[group] = 0
     found = ApartTask((view,), labels, called, replace(ExpansionSettings(), above_usual=0.9))()
     assert (len(found["sharpness"]) > 0) == judged
+
+
+def half_apart(unknown: slice, errors_elsewhere: int) -> ApartTask:
+    """A class of which 80 of 200 stand apart, not strikingly; 40 in ``unknown``, and others, are called 0."""
+    labels, called = np.repeat(np.arange(8), 200), np.repeat(np.arange(8), 200)
+    view = np.random.default_rng(0).normal(size=(1600, 6))
+    view[1200 + np.arange(80), 1] += 20.0
+    called[1200:1400][unknown] = 0
+    called[200 : 200 + errors_elsewhere] = 0
+    return ApartTask((view,), labels, called, replace(ExpansionSettings(), above_usual=0.9))
+
+
+@pytest.mark.parametrize(
+    ("unknown", "errors_elsewhere", "judged"),
+    [
+        (slice(0, 0), 0, 0),
+        (slice(0, 40), 0, 2),  # of the side that stands apart
+        (slice(80, 180), 0, 2),  # of the rest, and of more than half of the class
+        (slice(80, 180), 80, 0),  # where models on halves are wrong anyhow
+    ],
+)
+def test_where_errors_are_few_either_side_may_be_the_one_that_nobody_knows(
+    unknown: slice, errors_elsewhere: int, judged: int
+) -> None:
+    found = half_apart(unknown, errors_elsewhere)()
+    assert bool(found["few_errors"][0]) == (errors_elsewhere == 0)
+    assert np.count_nonzero(found["rival"]) == len(found["rival"]) == judged
+    if judged:
+        assert np.bincount(found["component"])[1:].tolist() == [80, 120]
+
+
+def test_of_two_large_groups_in_a_class_only_the_first_is_tried_against_the_rest() -> None:
+    labels = np.repeat(np.arange(4), 200)
+    view = np.random.default_rng(0).normal(size=(800, 6))
+    view[np.arange(80), 1] += 20.0
+    view[80 + np.arange(60), 2] += 20.0
+    found = ApartTask((view,), labels, labels, replace(ExpansionSettings(), above_usual=0.1))()
+    sizes = np.bincount(found["component"][:200])[1:].tolist()
+    assert len(sizes) == 2
+    assert sum(sizes) == 200
+    assert found["rival"].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("known", "belonging", "striking", "goes", "goes_if_errors_are_few"),
+    [
+        (0.0, 0.3, 0.5, True, True),
+        (0.2, 0.33, 0.5, True, False),
+        (0.2, 0.45, 0.5, True, True),
+        (0.8, 0.6, 0.5, True, False),
+        (0.8, 0.7, 0.5, True, True),
+        (0.8, 0.3, 0.3, True, True),  # it is striking
+        (0.0, 0.2, 0.5, False, False),
+    ],
+)
+def test_what_is_known_and_not_striking_must_surely_be_another_where_errors_are_few(
+    known: float, belonging: float, striking: float, goes: bool, goes_if_errors_are_few: bool
+) -> None:
+    found = {"sharpness": 0.4, "striking": striking, "known": known, "own": 0.1, "belonging": belonging}
+    for few_errors, expected in ((False, goes), (True, goes_if_errors_are_few)):
+        assert _goes(found, ExpansionSettings(), few_errors=few_errors) is expected
+
+
+@pytest.mark.parametrize(
+    ("side", "other", "goes", "goes_if_errors_are_few"),
+    [
+        ((0.9, 1.0), (0.3, 1.0), True, True),
+        ((0.9, 1.0), (0.6, 1.0), False, False),
+        ((0.9, 0.7), (0.6, 1.0), False, True),  # known less, and surer
+        ((0.6, 0.7), (0.7, 1.0), False, False),  # known less, and less sure: merely hard
+        ((0.9, 0.8), (0.6, 1.0), False, False),  # hardly known less
+        ((0.9, 1.0), (0.1, 0.9), False, False),  # known better than the other
+        ((0.6, 0.7), (0.1, 1.0), True, False),  # not sure enough for what is known
+        ((0.4, 0.0), (0.1, 1.0), False, False),
+    ],
+)
+def test_which_of_two_sides_goes(
+    side: tuple[float, float], other: tuple[float, float], goes: bool, goes_if_errors_are_few: bool
+) -> None:
+    """Of each: how sure the judges are of it, and how much models on halves know."""
+    found = {"belonging": side[0], "known": side[1], "other_side": other[0], "other_side_known": other[1]}
+    for few_errors, expected in ((False, goes), (True, goes_if_errors_are_few)):
+        assert _goes(found, ExpansionSettings(), few_errors=few_errors) is expected
 
 
 def test_a_class_with_few_samples_is_left_alone() -> None:

@@ -33,16 +33,26 @@ AXES_BY_ROOT = 0.75
 """Axes of a class over the root of its size; see ``samples_per_axis``."""
 USUAL = 0.75
 """The quantile over classes of how sharp natural groups are."""
+FEW_ERRORS = 0.1
+"""Where models on halves are wrong about more of the data, what they do not know is nothing special."""
 HALVES = 2
 HALF = 0.5
 LARGE = 0.25
 """From this share of a class on, which of two sides was planted is not told by their sizes."""
 OTHER_SIDE = "other_side"
 """In the evidence about a side of a class that the judges met nothing of: how sure they are of the other."""
+OTHER_SIDE_KNOWN = "other_side_known"
+"""How much of the other models on halves know."""
 SURE = 0.5
 """Where judges met neither side, one goes if they are as sure of this share of it as of what they know,"""
 SURER = 2.0
-"""and of so many times the share of the other side."""
+"""and of so many times the share of the other side, which models on halves know as well or better."""
+LESS_KNOWN = 0.75
+"""Where they know at most this part of what they know of the other, and know nearly all else, as sure as of
+the other will do: of what is merely hard, judges are less sure."""
+BELONGING_IF_KNOWN = 0.65
+"""``belonging``, where they know nearly all else, of what does not strike and they know half of, or more; in
+proportion in between."""
 
 
 @dataclass(frozen=True)
@@ -117,19 +127,22 @@ class ApartTask:
         evidence: list[tuple[float, float, int]] = []
         splits_by_class = self._splits()
         calls = calls_by_class(self.called, self.labels, n_classes=int(self.labels.max()) + 1)
-        least, striking = self._bars([splits for _, splits in splits_by_class], calls)
+        bars = self._bars([splits for _, splits in splits_by_class], calls)
         for members, splits in splits_by_class:
-            candidates = self._candidates(splits, members, calls, least, striking)
-            first = len(evidence)
+            candidates = self._candidates(splits, members, calls, bars)
+            first, has_large = len(evidence), False
             for split, known in candidates:
                 group = split.group & (component[members] <= 0)
                 if 2 * group.sum() < split.group.sum() or group.sum() < SMALLEST_GROUP:
                     continue  # in the main, one that is there already
+                if has_large and _is_large(split):
+                    continue  # in the main, the other side of it
+                has_large = has_large or _is_large(split)
                 evidence.append((split.separation, known, 0))
                 component[members[group]] = len(evidence)
                 component[members[split.halo & (component[members] == 0)]] = -len(evidence)
-            if len(evidence) > first:
-                self._try_both_sides(component, members, evidence, first, calls)
+            if has_large:
+                self._try_the_rest(component, members, evidence, first, calls)
             nearest = max((split for split, _ in candidates), key=_separation, default=splits[0])
             leaning[members] = max(nearest.separation, 0.0) * nearest.travelled
         found = np.array(evidence, dtype=np.float64).reshape(-1, 3)
@@ -138,7 +151,8 @@ class ApartTask:
             "sharpness": found[:, 0],
             "known": found[:, 1],
             "rival": found[:, 2].astype(np.int64),
-            "striking": np.array([striking]),
+            "striking": np.array([bars.striking]),
+            "few_errors": np.array([bars.few_errors]),
             "leaning": leaning,
             "cost": cost_array(Cost()),
         }
@@ -155,7 +169,7 @@ class ApartTask:
                 found.append((members, splits))
         return found
 
-    def _try_both_sides(
+    def _try_the_rest(
         self,
         component: IndexArray,
         members: IndexArray,
@@ -163,50 +177,73 @@ class ApartTask:
         first: int,
         calls: FloatArray,
     ) -> None:
-        """Make a group of the rest of a class, if one of its groups, which come after ``first``, is large.
+        """Make a group of what is in none of those of a class, which come after ``first``: the other side.
 
         Not where that would leave the judges nothing to train on.
         """
-        numbers = range(first + 1, len(evidence) + 1)
-        sizes = [int((component[members] == number).sum()) for number in numbers]
         rest = members[component[members] <= 0]
         elsewhere = int((np.delete(component, members) == 0).sum())
-        if max(sizes) <= LARGE * len(members) or min(len(rest), elsewhere) < SMALLEST_GROUP:
+        if min(len(rest), elsewhere) < SMALLEST_GROUP:
             return
-        largest = numbers[int(np.argmax(sizes))]
-        known = float(composition(self.called[rest], calls)[self.labels[members[0]]])
-        evidence.append((evidence[largest - 1][0], known, largest))
+        numbers = range(first + 1, len(evidence) + 1)
+        largest = max(numbers, key=lambda number: int((component[members] == number).sum()))
+        evidence.append((evidence[largest - 1][0], self._known(rest, calls), largest))
         component[rest] = len(evidence)
         for number in numbers:
             evidence[number - 1] = (*evidence[number - 1][:2], len(evidence))
 
-    def _bars(self, splits_by_class: list[list[Split]], calls: FloatArray) -> tuple[float, float]:
-        """Least sharpness of a group that nobody knows, and of one that is known."""
+    def _bars(self, splits_by_class: list[list[Split]], calls: FloatArray) -> Bars:
         usual = float(np.quantile([_runner_up(splits) for splits in splits_by_class] or [0.0], USUAL))
         wrong = 1.0 - float(calls.trace() / calls.sum())
         least = self.settings.sharpness + usual * min(wrong / self.settings.errors, 1.0)
-        return least, max(least, usual + self.settings.above_usual)
+        return Bars(least, max(least, usual + self.settings.above_usual), wrong <= FEW_ERRORS)
 
     def _candidates(
-        self, splits: list[Split], members: IndexArray, calls: FloatArray, least: float, striking: float
+        self, splits: list[Split], members: IndexArray, calls: FloatArray, bars: Bars
     ) -> list[tuple[Split, float]]:
         """Those worth a judge, each with how much of it is known; of two and both together, the two first."""
-        label = self.labels[members[0]]
         ranked: list[tuple[float, Split, float]] = []
         for split in splits:
-            if split.separation < least:
+            if split.separation < bars.least:
                 break
-            known = float(composition(self.called[members[split.group]], calls)[label])
-            margin = split.separation - (least + (striking - least) * min(known / self.settings.known, 1.0))
+            known = self._known(members[split.group], calls)
+            lesser = min(known, self._known(members[~split.group], calls)) if _is_large(split) else known
+            well = min(lesser, 1.0) if bars.few_errors else min(known / self.settings.known, 1.0)
+            margin = split.separation - (bars.least + (bars.striking - bars.least) * well)
             if margin >= 0.0:
                 ranked.append((margin + chance(int(split.group.sum())), split, known))
         together = np.any([split.group for _, split, _ in ranked], axis=0).sum() if ranked else 0
         if together > HALF * len(members):  # models on halves do not know the class
-            ranked = [entry for entry in ranked if entry[1].separation >= striking]
+            ranked = [entry for entry in ranked if bars.allow(entry[1])]
         return [(split, known) for _, split, known in sorted(ranked, key=lambda entry: -entry[0])]
+
+    def _known(self, members: IndexArray, calls: FloatArray) -> float:
+        """How much of some samples of one class is that class, to models on halves."""
+        return float(composition(self.called[members], calls)[self.labels[members[0]]])
 
     def _axes(self, n: int) -> int:
         return min(self.settings.axes, n // self.settings.samples_per_axis, round(AXES_BY_ROOT * sqrt(n)))
+
+
+@dataclass(frozen=True)
+class Bars:
+    """What a group has to reach."""
+
+    least: float
+    """Least sharpness of a group that nobody knows."""
+    striking: float
+    """Of one that is known."""
+    few_errors: bool
+    """Whether models on halves know so much that what they do not know is something special."""
+
+    def allow(self, split: Split) -> bool:
+        """Whether it is worth a judge where most of its class is."""
+        return split.separation >= self.striking or (self.few_errors and _is_large(split))
+
+
+def _is_large(split: Split) -> bool:
+    """Whether both sides have to be tried."""
+    return bool(split.group.sum() > LARGE * len(split.group))
 
 
 def _separation(split: Split) -> float:
@@ -385,17 +422,24 @@ def _judge_groups(
     for found, rival in zip(evidence, apart["rival"].tolist(), strict=True):
         if rival:
             found[OTHER_SIDE] = evidence[rival - 1]["belonging"]
-    removed = [_goes(found, settings) for found in evidence]
+            found[OTHER_SIDE_KNOWN] = evidence[rival - 1]["known"]
+    removed = [_goes(found, settings, few_errors=bool(apart["few_errors"][0])) for found in evidence]
     groups, keep = keep_by_groups(component, evidence, removed, predicted, labels)
     return tuple(replace(group, undecided=_is_undecided(group, groups)) for group in groups), keep
 
 
-def _goes(found: Mapping[str, float], settings: ExpansionSettings) -> bool:
+def _goes(found: Mapping[str, float], settings: ExpansionSettings, *, few_errors: bool) -> bool:
     """Whether a group is removed."""
+    known, belonging, enough = found["known"], found["belonging"], settings.belonging
+    if few_errors:
+        enough += min(known / HALF, 1.0) * max(BELONGING_IF_KNOWN - enough, 0.0)
     if OTHER_SIDE in found:
-        return found["belonging"] >= max(SURE, SURER * found[OTHER_SIDE])
-    is_foreign = found["own"] <= most_own(found["sharpness"] - found["striking"], settings)
-    return is_foreign and found["belonging"] >= settings.belonging
+        other, other_known = found[OTHER_SIDE], found[OTHER_SIDE_KNOWN]
+        surer = 1.0 if few_errors and known <= LESS_KNOWN * other_known else SURER
+        return known <= other_known and belonging >= max(SURE, enough, surer * other)
+    beyond = found["sharpness"] - found["striking"]
+    is_foreign = found["own"] <= most_own(beyond, settings)
+    return is_foreign and belonging >= (settings.belonging if beyond >= 0.0 else enough)
 
 
 def _is_undecided(group: Group, groups: Iterable[Group]) -> bool:

@@ -15,6 +15,7 @@ _EXPLANATIONS = {
     "own": "How much of it is what its label says, allowing for the classes that models confuse.",
     "belonging": "How often, giving another label, they are as sure as for true members of that class.",
     "other_side": "The same for the other side of the class, of which those models met nothing either.",
+    "other_side_known": "How much of the other side models that trained on half of the data know.",
     "consensus": "How often those models give one and the same other label.",
 }
 
