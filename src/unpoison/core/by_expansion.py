@@ -119,8 +119,8 @@ class ApartTask:
         """``component``: 0 for the bulk, g for group g, -g for its halo; a number a group of the others.
 
         ``rival``: the group that is the other side of the class, 0 where that is in the bulk. ``striking``:
-        how sharp one that is known has to be. ``leaning``: how far each sample lies towards the first group
-        of its class, or what comes nearest.
+        how sharp one that is known has to be. ``few_errors``: see :class:`Bars`. ``leaning``: how far each
+        sample lies towards the first group of its class, or what comes nearest.
         """
         component = np.zeros(len(self.labels), dtype=np.int64)
         leaning = np.zeros(len(self.labels))

@@ -163,7 +163,8 @@ class ExpansionSettings(_MethodSettings):
     above_usual: float = 0.22
     """Least sharpness above the usual of a group that they know; in proportion in between."""
     known: float = 0.6
-    """They know a group if they know that much of it."""
+    """They know a group if they know that much of it; all of it, where they are wrong about at most a tenth
+    of the data."""
     own: float = 0.3
     """Most of a group that may be what its label says, by the judges, for it to be removed (2.3)."""
     own_if_far: float = 0.8
