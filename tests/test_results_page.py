@@ -19,6 +19,7 @@ PRINTED = re.findall(r"^```console\n\$ (unpoison [^\n]*)\n(.*?)^```", PAGE, re.D
 RECORDED = ROOT / "results" / "laptop"
 HELD_OUT = ROOT / "results" / "held-out" / "laptop"
 FRESH = ROOT / "results" / "fresh" / "laptop"
+FRESH_2 = ROOT / "results" / "fresh-2" / "laptop"
 DEFENDED = 0.01
 TOOK_HOLD = 0.1
 
@@ -42,7 +43,7 @@ def percent(share: float) -> str:
 
 
 def test_the_page_shows_tables() -> None:
-    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary", *["comparison"] * 2]
+    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary", *["comparison"] * 3]
 
 
 @pytest.mark.parametrize(("command", "output"), PRINTED, ids=[command.split()[3] for command, _ in PRINTED])
@@ -66,9 +67,7 @@ def test_which_attacks_take_hold() -> None:
         assert told == [str(plain["seed"]), str(plain["planted"]), *rates, holds], scenario
 
 
-@pytest.mark.parametrize(
-    ("nth", "folder"), [(0, RECORDED), (1, HELD_OUT), (2, FRESH)], ids=["recorded", "held out", "fresh"]
-)
+@pytest.mark.parametrize(("nth", "folder"), enumerate([RECORDED, HELD_OUT, FRESH, FRESH_2]))
 def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
     header = "| scenario | TMR before | after | perfect filter | found | clean removed, % | cost | defended |"
     rows = rows_of(header, nth)
@@ -87,7 +86,7 @@ def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
         ], scenario
 
 
-@pytest.mark.parametrize("folder", [HELD_OUT, FRESH], ids=["held out", "fresh"])
+@pytest.mark.parametrize("folder", [HELD_OUT, FRESH, FRESH_2])
 def test_attacks_that_do_not_take_hold_are_told(folder: Path) -> None:
     untaken = [
         path.name for path in folder.iterdir() if result(path.name, "nothing", folder)["tmr"] <= TOOK_HOLD
