@@ -67,7 +67,7 @@ def test_which_attacks_take_hold() -> None:
         assert told == [str(plain["seed"]), str(plain["planted"]), *rates, holds], scenario
 
 
-@pytest.mark.parametrize(("nth", "folder"), enumerate([RECORDED, HELD_OUT, FRESH, FRESH_2]))
+@pytest.mark.parametrize(("nth", "folder"), [*enumerate([RECORDED, HELD_OUT, FRESH, FRESH_2])])
 def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
     header = "| scenario | TMR before | after | perfect filter | found | clean removed, % | cost | defended |"
     rows = rows_of(header, nth)
