@@ -67,7 +67,11 @@ def test_which_attacks_take_hold() -> None:
         assert told == [str(plain["seed"]), str(plain["planted"]), *rates, holds], scenario
 
 
-@pytest.mark.parametrize(("nth", "folder"), [*enumerate([RECORDED, HELD_OUT, FRESH, FRESH_2])])
+@pytest.mark.parametrize(
+    ("nth", "folder"),
+    [(0, RECORDED), (1, HELD_OUT), (2, FRESH), (3, FRESH_2)],
+    ids=["recorded", "held out", "fresh", "fresh 2"],
+)
 def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
     header = "| scenario | TMR before | after | perfect filter | found | clean removed, % | cost | defended |"
     rows = rows_of(header, nth)
@@ -86,7 +90,7 @@ def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
         ], scenario
 
 
-@pytest.mark.parametrize("folder", [HELD_OUT, FRESH, FRESH_2])
+@pytest.mark.parametrize("folder", [HELD_OUT, FRESH, FRESH_2], ids=["held out", "fresh", "fresh 2"])
 def test_attacks_that_do_not_take_hold_are_told(folder: Path) -> None:
     untaken = [
         path.name for path in folder.iterdir() if result(path.name, "nothing", folder)["tmr"] <= TOOK_HOLD

@@ -355,7 +355,7 @@ def test_candidates_that_are_together_half_of_a_class_need_not_be_striking(size:
 
 
 def half_apart(unknown: slice, errors_elsewhere: int) -> ApartTask:
-    """A class of which 80 of 200 stand apart, not strikingly; 40 in ``unknown``, and others, are called 0."""
+    """A class of which 80 of 200 stand apart, not strikingly; ``unknown``, and some others, are called 0."""
     labels, called = np.repeat(np.arange(8), 200), np.repeat(np.arange(8), 200)
     view = np.random.default_rng(0).normal(size=(1600, 6))
     view[1200 + np.arange(80), 1] += 20.0

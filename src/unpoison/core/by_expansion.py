@@ -207,9 +207,13 @@ class ApartTask:
             if split.separation < bars.least:
                 break
             known = self._known(members[split.group], calls)
-            lesser = min(known, self._known(members[~split.group], calls)) if _is_large(split) else known
-            well = min(lesser, 1.0) if bars.few_errors else min(known / self.settings.known, 1.0)
-            margin = split.separation - (bars.least + (bars.striking - bars.least) * well)
+            if not bars.few_errors:
+                well = known / self.settings.known
+            elif _is_large(split):
+                well = min(known, self._known(members[~split.group], calls))
+            else:
+                well = known
+            margin = split.separation - (bars.least + (bars.striking - bars.least) * min(well, 1.0))
             if margin >= 0.0:
                 ranked.append((margin + chance(int(split.group.sum())), split, known))
         together = np.any([split.group for _, split, _ in ranked], axis=0).sum() if ranked else 0
