@@ -225,9 +225,21 @@ def test_nobody_speaks_of_what_it_trained_on() -> None:
     assert result.votes.asked.any(axis=0).all(), "somebody speaks of everyone"
 
 
-def test_of_the_halo_only_those_go_that_outsiders_call_by_another_name() -> None:
+def test_what_is_some_of_the_way_goes_with_the_group_whatever_it_is_called() -> None:
+    """Images of a clean-label attack are called what their label says."""
     world = World(planted=np.append(np.arange(200, 230), 240), halo=np.array([240, 241]))
-    assert removed(world.clean()) == [*range(200, 230), 240]
+    result = world.clean()
+    assert (result.predicted[[240, 241]] == [0, 1]).all()
+    assert removed(result) == [*range(200, 230), 240, 241]
+    assert result.groups[0].size == 30
+    assert (result.components[0] > 0).sum() == 30, "only what was judged is in the group"
+
+
+def test_one_group_does_not_take_what_is_near_another() -> None:
+    """The group of the halo, whose mark it has some of, is kept; the other goes."""
+    second = np.arange(240, 260)
+    world = World(planted=second, second=second, halo=np.array([270, 271]))
+    assert removed(world.clean()) == second.tolist()
 
 
 def test_the_halo_of_a_kept_group_stays() -> None:

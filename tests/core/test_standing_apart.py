@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison.core.comovement import Split
-from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, groups_apart, sharpness
+from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, groups_apart, grown, sharpness
 from unpoison.types import BoolArray, FloatArray
 
 
@@ -149,3 +149,46 @@ def test_fewer_columns_than_axes_leave_zeros() -> None:
     assert found.shape == (30, 5)
     assert not found[:, 2:].any()
     assert np.isfinite(axes_by_class(np.zeros((4, 2)), np.array([0, 0, 1, 1]), axes=5)).all()
+
+
+def _with_stragglers(seed: int, *, axes: int = 40) -> tuple[FloatArray, BoolArray]:
+    """A class of 300 in which 40 are marked along many axes a little; the search has cut off 12 of them."""
+    rng = np.random.default_rng(seed)
+    view = rng.normal(size=(300, axes))
+    view[:40, :30] += 1.2
+    found = np.zeros(300, dtype=bool)
+    found[:28] = True
+    return view, found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_takes_in_its_stragglers_and_hardly_anyone_else(seed: int) -> None:
+    view, found = _with_stragglers(seed)
+    taken = grown(view, found)
+    assert taken[found].all()
+    assert taken[28:40].sum() >= 10
+    assert taken[40:].sum() <= 13
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_of_nothing_in_common_takes_in_few(seed: int) -> None:
+    """With nearly as many axes as samples any few lie apart: each is placed by those found without it."""
+    view = np.random.default_rng(seed).normal(size=(120, 100))
+    found = np.arange(120) < 8
+    assert grown(view, found)[8:].sum() <= 12
+
+
+def test_growing_does_not_depend_on_scale_or_place() -> None:
+    view, found = _with_stragglers(1)
+    np.testing.assert_array_equal(grown(view, found), grown(50.0 * view + 7.0, found))
+
+
+def test_where_all_are_alike_nobody_is_taken_in() -> None:
+    found = np.arange(20) < 5
+    np.testing.assert_array_equal(grown(np.zeros((20, 3)), found), found)
+
+
+def test_two_points_are_told_apart() -> None:
+    view = np.zeros((20, 3))
+    view[:8, 1] = 2.0
+    np.testing.assert_array_equal(grown(view, np.arange(20) < 6), np.arange(20) < 8)

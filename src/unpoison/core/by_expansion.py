@@ -24,13 +24,15 @@ from unpoison.core.config import ExpansionSettings
 from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.sampling import class_members, dealt
-from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, chance, groups_apart
+from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, chance, groups_apart, grown
 from unpoison.core.tasks import FitTask, Task, Workshop, cost_array, finished
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
 AXES_BY_ROOT = 0.75
 """Axes of a class over the root of its size; see ``samples_per_axis``."""
+AXES_TO_GROW = 80
+"""Axes on which what belongs to a group is told from the rest of its class."""
 USUAL = 0.75
 """The quantile over classes of how sharp natural groups are."""
 FEW_ERRORS = 0.1
@@ -116,7 +118,7 @@ class ApartTask:
     settings: ExpansionSettings
 
     def __call__(self) -> Arrays:
-        """``component``: 0 for the bulk, g for group g, -g for its halo; a number a group of the others.
+        """``component``: 0 for the bulk, g for group g, -g for what it takes in; a number a group of the rest.
 
         ``rival``: the group that is the other side of the class, 0 where that is in the bulk. ``striking``:
         how sharp one that is known has to be. ``few_errors``: see :class:`Bars`. ``leaning``: how far each
@@ -125,7 +127,8 @@ class ApartTask:
         component = np.zeros(len(self.labels), dtype=np.int64)
         leaning = np.zeros(len(self.labels))
         evidence: list[tuple[float, float, int]] = []
-        splits_by_class = self._splits()
+        view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=AXES_TO_GROW)
+        splits_by_class = self._splits(view)
         calls = calls_by_class(self.called, self.labels, n_classes=int(self.labels.max()) + 1)
         bars = self._bars([splits for _, splits in splits_by_class], calls)
         for members, splits in splits_by_class:
@@ -140,7 +143,8 @@ class ApartTask:
                 has_large = has_large or _is_large(split)
                 evidence.append((split.separation, known, 0))
                 component[members[group]] = len(evidence)
-                component[members[split.halo & (component[members] == 0)]] = -len(evidence)
+                halo = grown(view[members].astype(np.float64), group) & (component[members] == 0)
+                component[members[halo]] = -len(evidence)
             if has_large:
                 self._try_the_rest(component, members, evidence, first, calls)
             nearest = max((split for split, _ in candidates), key=_separation, default=splits[0])
@@ -157,14 +161,13 @@ class ApartTask:
             "cost": cost_array(Cost()),
         }
 
-    def _splits(self) -> list[tuple[IndexArray, list[Split]]]:
+    def _splits(self, view: NDArray[np.float32]) -> list[tuple[IndexArray, list[Split]]]:
         """The members of each class, and the groups in it, the sharpest first; not of classes without any."""
-        view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=self.settings.axes)
         found: list[tuple[IndexArray, list[Split]]] = []
         for members in class_members(self.labels):
             hints = _hints(self.called[members], int(self.labels[members[0]]))
             axes = self._axes(len(members))
-            part = view[members].astype(np.float64)
+            part = view[members, : self.settings.axes].astype(np.float64)
             if axes and (splits := groups_apart(part, axes=axes, hints=hints, largest=HALF)):
                 found.append((members, splits))
         return found
@@ -429,6 +432,7 @@ def _judge_groups(
             found[OTHER_SIDE_KNOWN] = evidence[rival - 1]["known"]
     removed = [_goes(found, settings, few_errors=bool(apart["few_errors"][0])) for found in evidence]
     groups, keep = keep_by_groups(component, evidence, removed, predicted, labels)
+    keep[np.isin(-component, np.flatnonzero(removed) + 1)] = False  # a halo goes whole: it is the same kind
     return tuple(replace(group, undecided=_is_undecided(group, groups)) for group in groups), keep
 
 
@@ -458,7 +462,7 @@ def most_own(beyond: float, settings: ExpansionSettings) -> float:
 
     Images of a clean-label attack are what their label says, and share a trigger that others do not have.
 
-    >>> [round(most_own(beyond, ExpansionSettings()), 2) for beyond in (-0.3, 0.0, 0.09, 0.5)]
+    >>> [round(most_own(beyond, ExpansionSettings()), 2) for beyond in (-0.3, 0.0, 0.06, 0.5)]
     [0.3, 0.3, 0.6, 0.8]
     """
     far = min(max(beyond, 0.0) / settings.far, 1.0)

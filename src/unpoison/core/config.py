@@ -169,7 +169,7 @@ class ExpansionSettings(_MethodSettings):
     """Most of a group that may be what its label says, by the judges, for it to be removed (2.3)."""
     own_if_far: float = 0.8
     """The same for a group that stands far apart; in proportion in between."""
-    far: float = 0.15
+    far: float = 0.1
     """Sharpness beyond what is striking that is far apart."""
     belonging: float = 0.25
     """Least share of the judges' other calls that must be as sure as their right calls usually are."""
