@@ -118,7 +118,7 @@ class ApartTask:
     settings: ExpansionSettings
 
     def __call__(self) -> Arrays:
-        """``component``: 0 for the bulk, g for group g, -g for what it takes in; a number a group of the rest.
+        """``component``: 0 for the bulk, g for group g, -g for what it takes in; a number a group else.
 
         ``rival``: the group that is the other side of the class, 0 where that is in the bulk. ``striking``:
         how sharp one that is known has to be. ``few_errors``: see :class:`Bars`. ``leaning``: how far each
