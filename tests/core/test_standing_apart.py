@@ -183,6 +183,21 @@ def test_growing_does_not_depend_on_scale_or_place() -> None:
     np.testing.assert_array_equal(grown(view, found), grown(50.0 * view + 7.0, found))
 
 
+@pytest.mark.parametrize("n", [10, 12, 30])
+def test_small_classes_can_grow_a_group(n: int) -> None:
+    for seed in range(40):
+        view = np.random.default_rng(seed).normal(size=(n, 8))
+        found = np.arange(n) < 5
+        taken = grown(view, found)
+        assert taken[found].all()
+
+
+def test_nobody_is_taken_in_where_hardly_anyone_is_left() -> None:
+    view = np.random.default_rng(0).normal(size=(12, 4))
+    found = np.arange(12) < 10
+    np.testing.assert_array_equal(grown(view, found), found)
+
+
 def test_where_all_are_alike_nobody_is_taken_in() -> None:
     found = np.arange(20) < 5
     np.testing.assert_array_equal(grown(np.zeros((20, 3)), found), found)

@@ -118,7 +118,7 @@ class ApartTask:
     settings: ExpansionSettings
 
     def __call__(self) -> Arrays:
-        """``component``: 0 for the bulk, g for group g, -g for what it takes in; a number a group else.
+        """``component``: 0 for the bulk, g for group g, -g for what it takes in; others: a number a group.
 
         ``rival``: the group that is the other side of the class, 0 where that is in the bulk. ``striking``:
         how sharp one that is known has to be. ``few_errors``: see :class:`Bars`. ``leaning``: how far each
@@ -127,7 +127,8 @@ class ApartTask:
         component = np.zeros(len(self.labels), dtype=np.int64)
         leaning = np.zeros(len(self.labels))
         evidence: list[tuple[float, float, int]] = []
-        view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=AXES_TO_GROW)
+        axes = max(AXES_TO_GROW, self.settings.axes)
+        view = axes_by_class(np.concatenate(self.views, axis=1), self.labels, axes=axes)
         splits_by_class = self._splits(view)
         calls = calls_by_class(self.called, self.labels, n_classes=int(self.labels.max()) + 1)
         bars = self._bars([splits for _, splits in splits_by_class], calls)

@@ -106,9 +106,11 @@ def grown(view: FloatArray, group: BoolArray) -> BoolArray:
     """
     taken = group
     for _ in range(PASSES):
+        if np.count_nonzero(~taken) < SMALLEST_GROUP:
+            break  # nobody is left to be told from
         travelled = _on_the_way(view, taken)
         away = np.minimum(travelled[~taken], 0.0)  # on the near side there may be more of the group
-        spread = sqrt(2.0 * float((away**2).mean())) if len(away) else 0.0
+        spread = sqrt(2.0 * float((away**2).mean()))
         taken = group | (travelled >= max(ALONG, BEYOND * spread))
     return taken
 
