@@ -5,8 +5,9 @@
 CIFAR-10 and GTSRB (``unpoison data fetch``) at the laptop scale: 6,000 images, ``compact``, the authors'
 settings with one restart. ``paper-epochs`` has the epochs of the paper, ``recorded`` those of the laptop
 scale, and the others change that in one thing or two; ``undefended`` tells whether the attack takes hold.
-Cost: of the defense, in passes of training over all the data, a forward pass counting a third. ``--out``
-keeps each line as it is measured and skips what is in the file. The last line is JSON: medians by variant.
+Cost: of the defense, in passes of training over all the data, a forward pass counting a third.
+``components``: how many planted samples each has, in the order in which they are found. ``--out`` keeps each
+line as it is measured and skips what is in the file. The last line is JSON: medians by variant.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from unpoison.evaluation.scales import LAPTOP
 from unpoison.evaluation.scenarios import by_name
 from unpoison.evaluation.victims import train_and_examine
 from unpoison.seeds import Seeds
+from unpoison.types import BoolArray
 
 SCENARIOS = (
     "gtsrb-watermark-2-13-eps10:100",
@@ -35,6 +37,10 @@ SCENARIOS = (
 )
 UNDEFENDED = "undefended"
 WARM = {"weak_start": "component", "weak_epochs": 4, "weak_min_steps": 60}
+PAPER_EPOCHS = {
+    "first_epochs": 8, "epochs": 4, "weak_epochs": 40, "self_training_updates": 20,
+    "self_training_interval": 5,
+}  # fmt: skip
 VARIANTS: dict[str, dict[str, Any]] = {
     "recorded": {},
     "outsiders vote": {"voters": "outsiders"},
@@ -42,11 +48,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "annealing": {"annealing": True},
     "warm voters": WARM,
     "warm voters, outsiders vote": {**WARM, "voters": "outsiders"},
-    "paper-epochs": {
-        "first_epochs": 8, "epochs": 4, "weak_epochs": 40, "self_training_updates": 20,
-        "self_training_interval": 5,
-    },
-}  # fmt: skip
+    "paper-epochs": PAPER_EPOCHS,
+    "paper-epochs, no self-training": {**PAPER_EPOCHS, "self_training": False},
+}
 """What each changes in the settings of the laptop scale."""
 
 
@@ -77,7 +81,16 @@ def measure(name: str, seed: int, variant: str) -> dict[str, Any]:
         "tmr": round(effect.targeted, 4),
         "accuracy": round(effect.accuracy, 4),
         "cost": round((decision.cost.trained + FORWARD * decision.cost.scored) / len(planted), 1),
+        "components": planted_by_component(decision, planted),
     }
+
+
+def planted_by_component(decision: Decision, planted: BoolArray) -> list[int]:
+    """How many of ``planted`` are in each component, of the first restart."""
+    if decision.components is None:
+        return []
+    found = decision.components[0]
+    return [int(planted[found == number].sum()) for number in range(int(found.max()) + 1)]
 
 
 def medians(lines: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -21,6 +21,7 @@ HELD_OUT = ROOT / "results" / "held-out" / "laptop"
 FRESH = ROOT / "results" / "fresh" / "laptop"
 FRESH_2 = ROOT / "results" / "fresh-2" / "laptop"
 FRESH_3 = ROOT / "results" / "fresh-3" / "laptop"
+ANOTHER_PROCESSOR = ROOT / "results" / "another-processor" / "laptop"
 DEFENDED = 0.01
 TOOK_HOLD = 0.1
 
@@ -98,6 +99,35 @@ def check_rows(rows: list[list[str]], folder: Path, defenses: tuple[str, ...]) -
             f"{cost:.1f}",
             "yes" if ours["tmr"] < DEFENDED else "no",
         ], scenario
+
+
+def test_two_processors() -> None:
+    header = "| scenario | undefended: AMD | Intel | perfect filter: AMD | Intel | `expansion`: Intel |"
+    for scenario, *told in rows_of(header):
+        assert told == [
+            percent(result(scenario, by, folder)["tmr"])
+            for by, folder in [
+                ("nothing", RECORDED),
+                ("nothing", ANOTHER_PROCESSOR),
+                ("oracle", RECORDED),
+                ("oracle", ANOTHER_PROCESSOR),
+                ("expansion", RECORDED),
+            ]
+        ], scenario
+
+
+def test_how_many_are_defended_on_another_processor() -> None:
+    holding = [
+        path.name
+        for path in ANOTHER_PROCESSOR.iterdir()
+        if result(path.name, "nothing", ANOTHER_PROCESSOR)["tmr"] > TOOK_HOLD
+    ]
+    could_be = [name for name in holding if result(name, "oracle", ANOTHER_PROCESSOR)["tmr"] < DEFENDED]
+    defended = [name for name in could_be if result(name, "expansion")["tmr"] < DEFENDED]
+    assert (
+        f"On the Intel {len(holding)} of the 18 hold, a perfect filter defends {len(could_be)} of them, and "
+        f"`expansion` {len(defended)} of these {len(could_be)}" in PAGE
+    )
 
 
 @pytest.mark.parametrize(
