@@ -40,6 +40,18 @@ def result(scenario: str, defense: str, folder: Path = RECORDED) -> dict[str, An
     return found
 
 
+def takes_hold(scenario: str, folder: Path) -> bool:
+    return bool(result(scenario, "nothing", folder)["tmr"] > TOOK_HOLD)
+
+
+def holding_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if takes_hold(path.name, folder)}
+
+
+def is_defended(scenario: str, defense: str, folder: Path) -> bool:
+    return bool(result(scenario, defense, folder)["tmr"] < DEFENDED)
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
@@ -58,6 +70,23 @@ def test_tables_are_what_their_command_prints(
     assert [line.rstrip() for line in done.stdout.strip().splitlines()] == output.strip().splitlines()
 
 
+def test_at_a_glance() -> None:
+    header = "| attacks | the rule | defended | at epsilon 20 | a perfect filter | of those, `expansion` |"
+    rows = rows_of(header)
+    folders = [RECORDED, HELD_OUT, FRESH, FRESH_2, FRESH_3]
+    for (name, _, *told), folder in zip(rows, folders, strict=True):
+        holding = holding_in(folder)
+        ours = {scenario for scenario in holding if is_defended(scenario, "expansion", folder)}
+        plentiful = {scenario for scenario in holding if scenario.endswith("eps20")}
+        assert told[:2] == [
+            f"{len(ours)} of {len(holding)}",
+            f"{len(ours & plentiful)} of {len(plentiful)}",
+        ], name
+        if any(told[2:]):
+            perfect = {scenario for scenario in holding if is_defended(scenario, "oracle", folder)}
+            assert told[2:] == [str(len(perfect)), str(len(ours & perfect))], name
+
+
 def test_which_attacks_take_hold() -> None:
     header = "| scenario | seed | planted | accuracy | TMR | ASR | TMR, perfect filter | takes hold |"
     rows = rows_of(header)
@@ -65,7 +94,7 @@ def test_which_attacks_take_hold() -> None:
     for scenario, *told in rows:
         plain, perfect = result(scenario, "nothing"), result(scenario, "oracle")
         rates = [percent(plain[name]) for name in ("accuracy", "tmr", "asr")] + [percent(perfect["tmr"])]
-        holds = "yes" if plain["tmr"] > TOOK_HOLD else "no"
+        holds = "yes" if takes_hold(scenario, RECORDED) else "no"
         assert told == [str(plain["seed"]), str(plain["planted"]), *rates, holds], scenario
 
 
@@ -86,9 +115,7 @@ def test_expansion_where_a_perfect_filter_was_not_run() -> None:
 
 def check_rows(rows: list[list[str]], folder: Path, defenses: tuple[str, ...]) -> None:
     """That the rows tell, of each attack that takes hold, what is left by ``defenses`` and what ours does."""
-    assert {row[0].strip("`") for row in rows} == {
-        path.name for path in folder.iterdir() if result(path.name, "nothing", folder)["tmr"] > TOOK_HOLD
-    }
+    assert {row[0].strip("`") for row in rows} == holding_in(folder)
     for scenario, *told in rows:
         ours = result(scenario, "expansion", folder)
         cost = (ours["defense_cost"]["trained"] + ours["defense_cost"]["scored"] / 3) / ours["n"]
@@ -97,7 +124,7 @@ def check_rows(rows: list[list[str]], folder: Path, defenses: tuple[str, ...]) -
             f"{ours['planted'] - ours['false_negatives']} of {ours['planted']}",
             f"{100 * ours['false_positive_rate']:.2f}",
             f"{cost:.1f}",
-            "yes" if ours["tmr"] < DEFENDED else "no",
+            "yes" if is_defended(scenario, "expansion", folder) else "no",
         ], scenario
 
 
@@ -117,13 +144,9 @@ def test_two_processors() -> None:
 
 
 def test_how_many_are_defended_on_another_processor() -> None:
-    holding = [
-        path.name
-        for path in ANOTHER_PROCESSOR.iterdir()
-        if result(path.name, "nothing", ANOTHER_PROCESSOR)["tmr"] > TOOK_HOLD
-    ]
-    could_be = [name for name in holding if result(name, "oracle", ANOTHER_PROCESSOR)["tmr"] < DEFENDED]
-    defended = [name for name in could_be if result(name, "expansion")["tmr"] < DEFENDED]
+    holding = holding_in(ANOTHER_PROCESSOR)
+    could_be = [name for name in holding if is_defended(name, "oracle", ANOTHER_PROCESSOR)]
+    defended = [name for name in could_be if is_defended(name, "expansion", RECORDED)]
     assert (
         f"On the Intel {len(holding)} of the 18 hold, a perfect filter defends {len(could_be)} of them, and "
         f"`expansion` {len(defended)} of these {len(could_be)}" in PAGE
@@ -134,7 +157,5 @@ def test_how_many_are_defended_on_another_processor() -> None:
     "folder", [HELD_OUT, FRESH, FRESH_2, FRESH_3], ids=["held out", "fresh", "fresh 2", "fresh 3"]
 )
 def test_attacks_that_do_not_take_hold_are_told(folder: Path) -> None:
-    untaken = [
-        path.name for path in folder.iterdir() if result(path.name, "nothing", folder)["tmr"] <= TOOK_HOLD
-    ]
+    untaken = [path.name for path in folder.iterdir() if not takes_hold(path.name, folder)]
     assert all(f"`{name}`" in PAGE for name in untaken)
