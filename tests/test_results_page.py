@@ -1,4 +1,7 @@
-"""docs/results.md says what the recorded results say: its tables are computed again from the files."""
+"""docs/results.md says what the recorded results say: its tables are computed again from the files.
+
+So is the ablation of docs/method.md.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from unpoison.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+METHOD = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
 PRINTED = re.findall(r"^```console\n\$ (unpoison [^\n]*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 RECORDED = ROOT / "results" / "laptop"
 HELD_OUT = ROOT / "results" / "held-out" / "laptop"
@@ -26,9 +30,9 @@ DEFENDED = 0.01
 TOOK_HOLD = 0.1
 
 
-def rows_of(header: str, nth: int = 0) -> list[list[str]]:
+def rows_of(header: str, nth: int = 0, *, page: str = PAGE) -> list[list[str]]:
     """The cells of the ``nth`` table whose first line is ``header``, a list a row."""
-    found = re.findall(re.escape(header) + r"\n\|[-|]+\n((?:\|.*\n)+)", PAGE)
+    found = re.findall(re.escape(header) + r"\n\|[-|]+\n((?:\|.*\n)+)", page)
     assert len(found) > nth, f"no table {header}"
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in found[nth].splitlines()]
 
@@ -159,3 +163,20 @@ def test_how_many_are_defended_on_another_processor() -> None:
 def test_attacks_that_do_not_take_hold_are_told(folder: Path) -> None:
     untaken = [path.name for path in folder.iterdir() if not takes_hold(path.name, folder)]
     assert all(f"`{name}`" in PAGE for name in untaken)
+
+
+@pytest.mark.parametrize(
+    ("nth", "scenario"), [(0, "gtsrb-watermark-2-13-eps10"), (1, "cifar10-watermark-3-5-eps10")]
+)
+def test_the_ablation_of_the_papers_method(nth: int, scenario: str) -> None:
+    lines = (ROOT / "results" / "ispl_ablation.jsonl").read_text(encoding="utf-8").splitlines()
+    header = "| variant | cost in epochs | found | clean removed | TMR | accuracy |"
+    assert {variant.strip("`"): told for variant, *told in rows_of(header, nth, page=METHOD)} == {
+        found["variant"]: [
+            f"{found['cost']:.1f}",
+            f"{100 * found['found']:.0f}%",
+            *(f"{100 * found[name]:.1f}%" for name in ("clean_removed", "tmr", "accuracy")),
+        ]
+        for found in map(json.loads, lines)
+        if found["scenario"] == scenario and found["variant"] != "undefended"
+    }
