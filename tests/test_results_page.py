@@ -25,6 +25,7 @@ HELD_OUT = ROOT / "results" / "held-out" / "laptop"
 FRESH = ROOT / "results" / "fresh" / "laptop"
 FRESH_2 = ROOT / "results" / "fresh-2" / "laptop"
 FRESH_3 = ROOT / "results" / "fresh-3" / "laptop"
+FRESH_3_AGAIN = ROOT / "results" / "fresh-3-again" / "laptop"
 ANOTHER_PROCESSOR = ROOT / "results" / "another-processor" / "laptop"
 DEFENDED = 0.01
 TOOK_HOLD = 0.1
@@ -61,7 +62,7 @@ def percent(share: float) -> str:
 
 
 def test_the_page_shows_tables() -> None:
-    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary", *["comparison"] * 4]
+    assert [command.split()[3] for command, _ in PRINTED] == ["comparison", "summary", *["comparison"] * 5]
 
 
 @pytest.mark.parametrize(("command", "output"), PRINTED, ids=[command.split()[3] for command, _ in PRINTED])
@@ -77,7 +78,7 @@ def test_tables_are_what_their_command_prints(
 def test_at_a_glance() -> None:
     header = "| attacks | the rule | defended | at epsilon 20 | a perfect filter | of those, `expansion` |"
     rows = rows_of(header)
-    folders = [RECORDED, HELD_OUT, FRESH, FRESH_2, FRESH_3]
+    folders = [RECORDED, HELD_OUT, FRESH, FRESH_2, FRESH_3, FRESH_3_AGAIN]
     for (name, _, *told), folder in zip(rows, folders, strict=True):
         holding = holding_in(folder)
         ours = {scenario for scenario in holding if is_defended(scenario, "expansion", folder)}
@@ -104,8 +105,8 @@ def test_which_attacks_take_hold() -> None:
 
 @pytest.mark.parametrize(
     ("nth", "folder"),
-    [(0, RECORDED), (1, HELD_OUT), (2, FRESH), (3, FRESH_2)],
-    ids=["recorded", "held out", "fresh", "fresh 2"],
+    [(0, RECORDED), (1, HELD_OUT), (2, FRESH), (3, FRESH_2), (4, FRESH_3_AGAIN)],
+    ids=["recorded", "held out", "fresh", "fresh 2", "fresh 3 again"],
 )
 def test_expansion_where_an_attack_takes_hold(nth: int, folder: Path) -> None:
     header = "| scenario | TMR before | after | perfect filter | found | clean removed, % | cost | defended |"
