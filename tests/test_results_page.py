@@ -76,7 +76,7 @@ def test_tables_are_what_their_command_prints(
 
 
 def test_at_a_glance() -> None:
-    header = "| attacks | rule | defended | at epsilon 20 | by a perfect filter | by both |"
+    header = "| attacks | rule | defended | at epsilon 20 | perfect filter | both |"
     rows = rows_of(header)
     folders = [RECORDED, HELD_OUT, FRESH, FRESH_2, FRESH_3, FRESH_3_AGAIN]
     for (name, _, *told), folder in zip(rows, folders, strict=True):
