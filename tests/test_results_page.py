@@ -159,7 +159,9 @@ def test_how_many_are_defended_on_another_processor() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", [HELD_OUT, FRESH, FRESH_2, FRESH_3], ids=["held out", "fresh", "fresh 2", "fresh 3"]
+    "folder",
+    [HELD_OUT, FRESH, FRESH_2, FRESH_3, FRESH_3_AGAIN],
+    ids=["held out", "fresh", "fresh 2", "fresh 3", "fresh 3 again"],
 )
 def test_attacks_that_do_not_take_hold_are_told(folder: Path) -> None:
     untaken = [path.name for path in folder.iterdir() if not takes_hold(path.name, folder)]
