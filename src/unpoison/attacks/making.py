@@ -275,13 +275,20 @@ def _spot(name: str, order: Order) -> Mark | Patch:
 
     height, width = order.samples.features.shape[1:3]
     place, color, size = order["place"], order["color"], order["size"]
+    pair = _pair(order)
     where = {} if place is None else {"row": place[0], "column": place[1]}
     if name == "square":
-        patch = random_patch(order.seed, height, width, size=5 if size is None else size)
+        patch = random_patch(order.seed, height, width, size=5 if size is None else size, pair=pair)
         return replace(patch, **where, **({} if color is None else {"value": color}))
     _refuse(f"the mark {name!r}; it is for square", size=size)
-    mark = random_mark(order.seed, height, width, shape=None if name == "random" else name)
+    mark = random_mark(order.seed, height, width, shape=None if name == "random" else name, pair=pair)
     return replace(mark, **where, **({} if color is None else {"color": color}))
+
+
+def _pair(order: Order) -> tuple[int, int] | None:
+    """The attacked class and its target, where there is one of each: every pair has a mark of its own."""
+    pair = order.get("source"), order.get("target")
+    return None if None in pair else pair
 
 
 def _refuse(what: str, **given: Any) -> None:

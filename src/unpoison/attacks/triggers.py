@@ -104,9 +104,14 @@ class Mark:
         return marked
 
 
-def random_mark(seed: int, height: int, width: int, *, shape: str | None = None) -> Mark:
-    """A mark of the paper (appendix on datasets): shape, place and colour at random, all of it in sight."""
-    seeds = Seeds(seed).within("mark")
+def random_mark(
+    seed: int, height: int, width: int, *, shape: str | None = None, pair: tuple[int, int] | None = None
+) -> Mark:
+    """A mark of the paper (appendix on datasets): shape, place and colour at random, all of it in sight.
+
+    Each ``pair`` of a source and a target class has a mark of its own, as in the authors' generator.
+    """
+    seeds = Seeds(seed).within("mark", *(pair or ()))
     if shape is None:
         shape = str(seeds.stream("shape").choice(list(SHAPES)))
     _check_shape(shape)
@@ -120,14 +125,16 @@ def random_mark(seed: int, height: int, width: int, *, shape: str | None = None)
     return Mark(shape, row, column, _random_color(seeds))
 
 
-def random_patch(seed: int, height: int, width: int, *, size: int = 5) -> Patch:
-    """A solid square of random place and colour, as the paper puts on Imagenette."""
+def random_patch(
+    seed: int, height: int, width: int, *, size: int = 5, pair: tuple[int, int] | None = None
+) -> Patch:
+    """A solid square of random place and colour, as the paper puts on Imagenette; each ``pair`` its own."""
     if not 1 <= size <= min(height, width):
         raise InputError(
             f"a patch of {size} pixels does not fit into images of {height} by {width}; choose 1 to "
             f"{min(height, width)}"
         )
-    seeds = Seeds(seed).within("patch")
+    seeds = Seeds(seed).within("patch", *(pair or ()))
     row, column = seeds.stream("place").integers(0, [height - size + 1, width - size + 1]).tolist()
     return Patch(row, column, size, _random_color(seeds))
 

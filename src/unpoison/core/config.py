@@ -48,6 +48,9 @@ class IsplSettings(_MethodSettings):
     """How Sample draws its alpha share (1.2: per class; the authors' code: binomial over all)."""
     first_training: Literal["sample", "half-then-all"] = "sample"
     """What a round trains on first: Sample(S, alpha); or half in round 1, then all (the authors' code)."""
+    beta_from: Literal["3p", "fits"] = "3p"
+    """Where beta starts: at 3p, cut off at 1 (H); or at the largest of 3p, 2p, p that fits (authors' code).
+    They differ once 3p exceeds 1: in rounds 7 and 8 of 8, and 3 and 4 of 4."""
     first_epochs: int = 8
     """Epochs of the first iteration, the warm-up (H)."""
     epochs: int = 4
@@ -56,6 +59,9 @@ class IsplSettings(_MethodSettings):
     """Whether every iteration brings its learning rate to an end, for learners with a schedule (H: no)."""
     weak_epochs: int = 40
     """Epochs of a weak learner on its component (H)."""
+    weak_annealing: bool = False
+    """Whether a weak learner brings its learning rate to an end (H gives a schedule for the final dataset
+    only; in the authors' code the rate first falls at epoch 75 or later, which a weak learner never sees)."""
     min_steps: int = 0
     """Fewest optimiser steps an iteration (twice that in the first); 0 leaves it to the epochs."""
     weak_min_steps: int = 0
@@ -74,6 +80,9 @@ class IsplSettings(_MethodSettings):
     """Epochs between two updates (H)."""
     self_training_momentum: float = 0.8
     """Smoothing of the agreement between model and label (H)."""
+    self_training_returns: Literal["trained", "updated"] = "trained"
+    """What self-training gives back: what its last epoch trained on (H), or that set updated once more (the
+    authors' code)."""
 
     def __post_init__(self) -> None:
         check_counts(
@@ -87,6 +96,8 @@ class IsplSettings(_MethodSettings):
         check_choice(self, "class_floor_of", ("target", "current"))
         check_choice(self, "sampling", ("per-class", "binomial"))
         check_choice(self, "first_training", ("sample", "half-then-all"))
+        check_choice(self, "beta_from", ("3p", "fits"))
+        check_choice(self, "self_training_returns", ("trained", "updated"))
         check_choice(self, "weak_start", ("fresh", "component"))
         check_choice(self, "voters", ("all", "outsiders"))
         if self.voters == "outsiders" and self.rounds * self.restarts < 2:
@@ -97,6 +108,7 @@ class IsplSettings(_MethodSettings):
         check_choice(self, "keep_rule", ("mode-or-lower-half", "two-votes", "component"))
         check_choice(self, "self_training", (True, False))
         check_choice(self, "annealing", (True, False))
+        check_choice(self, "weak_annealing", (True, False))
 
 
 @dataclass(frozen=True)

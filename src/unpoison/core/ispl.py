@@ -29,7 +29,7 @@ def find_component(
     p = target_fraction(len(labels), len(active), rounds=settings.rounds, coverage=settings.coverage)
     losses = np.zeros(len(active))
     current = active
-    for t, beta in enumerate(beta_schedule(p)):
+    for t, beta in enumerate(beta_schedule(p, start=settings.beta_from)):
         subset = _training_subset(current, labels, settings, t, round_number, seeds.stream("sample", t))
         learner.fit(
             subset,

@@ -77,8 +77,10 @@ class RoundTask:
         )
         votes: Arrays = {}
         if self.settings.weak_start == "component" and len(component):
-            weak_epochs, weak_steps = self.settings.weak_epochs, self.settings.weak_min_steps
-            votes = finished(learner, component, len(self.labels), epochs=weak_epochs, min_steps=weak_steps)
+            votes = finished(
+                learner, component, len(self.labels), epochs=self.settings.weak_epochs,
+                min_steps=self.settings.weak_min_steps, annealing=self.settings.weak_annealing,
+            )  # fmt: skip
         return {**votes, "component": component, "cost": cost_array(learner.cost)}
 
 
@@ -130,7 +132,8 @@ def clean_by_ispl(
     components, votes = _components_and_votes(labels, factory, settings, seeds, workshop)
     n_classes = int(labels.max()) + 1
     asked = votes.asked(settings.voters)
-    modal, support, keep = _vote_on_samples(votes, labels, settings, seeds, n_classes)
+    modal, support, voted = _vote_on_samples(votes, labels, settings, seeds, n_classes)
+    keep = voted
     if settings.self_training:
         workshop.begin("self-training", 1)
         task = SelfTrainingTask(factory, labels, keep, settings, seeds.within("self-training"))
@@ -144,6 +147,7 @@ def clean_by_ispl(
         groups=_removed_by_class(keep, modal, support, labels, n_classes),
         notes={"vote_accuracy": float((modal == labels).mean())},
         votes=VoteRecord(votes.names, votes.predictions, votes.losses, asked),
+        voted=voted,
     )
 
 
@@ -164,8 +168,9 @@ def _components_and_votes(
             if (r, last) in found and (r, last) not in rows:
                 seed = seeds.within("restart", r, "round", last).integer("voter")
                 tasks["voter", r, last] = FitTask(
-                    factory, len(labels), found[r, last], settings.weak_epochs, settings.weak_min_steps, seed
-                )
+                    factory, len(labels), found[r, last], settings.weak_epochs, settings.weak_min_steps, seed,
+                    annealing=settings.weak_annealing,
+                )  # fmt: skip
             active = np.flatnonzero(components[r] == -1)
             if number < rounds and len(active):
                 tasks["round", r, number] = RoundTask(

@@ -79,6 +79,8 @@ class Sanitization:
     """Plain facts for ``run.json``; ``vote_accuracy``: the share of samples whose voted label is theirs."""
     votes: VoteRecord | None = None
     """The votes behind the decision, where the method has voters."""
+    voted: BoolArray | None = None
+    """What the vote alone would keep, before self-training."""
 
     @property
     def n_removed(self) -> int:

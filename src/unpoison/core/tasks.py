@@ -31,17 +31,30 @@ class FitTask:
     epochs: int
     min_steps: int
     seed: int
+    annealing: bool = True
+    """Whether the learning rate comes to an end, for learners with a schedule."""
 
     def __call__(self) -> Arrays:
         """One row each of losses, predictions and confidences."""
         learner = self.factory(self.seed)
-        said = finished(learner, self.indices, self.n_samples, epochs=self.epochs, min_steps=self.min_steps)
+        said = finished(
+            learner, self.indices, self.n_samples,
+            epochs=self.epochs, min_steps=self.min_steps, annealing=self.annealing,
+        )  # fmt: skip
         return {**said, "cost": cost_array(learner.cost)}
 
 
-def finished(learner: Learner, indices: IndexArray, n_samples: int, *, epochs: int, min_steps: int) -> Arrays:
+def finished(
+    learner: Learner,
+    indices: IndexArray,
+    n_samples: int,
+    *,
+    epochs: int,
+    min_steps: int,
+    annealing: bool = True,
+) -> Arrays:
     """Train a model for the last time; what it says of all ``n_samples``, a row each."""
-    learner.fit(indices, epochs=epochs, min_steps=min_steps, final=True)
+    learner.fit(indices, epochs=epochs, min_steps=min_steps, final=annealing)
     assessment = learner.assess(np.arange(n_samples))
     return {
         "losses": assessment.losses.astype(np.float32),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import floor
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,21 +35,26 @@ def target_fraction(n_total: int, n_active: int, *, rounds: int, coverage: float
 
 
 def n_iterations(p: float) -> int:
-    """N: two iterations more than it takes to anneal beta from min(3p, 1) to p."""
-    return 2 + _annealing_start(p)
+    """N = 2 + min(3, 1 / p), rounded down."""
+    return 2 + _largest_multiple(p)
 
 
-def beta_schedule(p: float) -> list[float]:
-    """beta_t for t = 0 .. N-1: 3p (as far as it fits into 1), then down by p to p, where it stays.
+def beta_schedule(p: float, *, start: Literal["3p", "fits"] = "3p") -> list[float]:
+    """beta_t for t = 0 .. N-1: from ``start`` down by p to p, where it stays; never above 1.
+
+    ``3p`` is the paper's text. ``fits`` is the authors' code: the largest of 3p, 2p and p that is at most 1.
 
     >>> beta_schedule(0.125)
     [0.375, 0.25, 0.125, 0.125, 0.125]
+    >>> beta_schedule(0.4), beta_schedule(0.4, start="fits")
+    ([1.0, 0.8, 0.4, 0.4], [0.8, 0.4, 0.4, 0.4])
     """
-    start = _annealing_start(p)
-    return [min(1.0, max(1, start - t) * p) for t in range(n_iterations(p))]
+    first = 3 if start == "3p" else _largest_multiple(p)
+    return [min(1.0, max(1, first - t) * p) for t in range(n_iterations(p))]
 
 
-def _annealing_start(p: float) -> int:
+def _largest_multiple(p: float) -> int:
+    """The largest of 1, 2 and 3 that, times p, is at most 1."""
     return max(1, min(3, floor(1.0 / p + 1e-9)))
 
 

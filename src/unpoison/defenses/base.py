@@ -29,6 +29,8 @@ class Decision:
     """The groups that samples were put into, one row a clustering, -1 where a sample is in none."""
     groups: tuple[Group, ...] = ()
     """What was judged together, in the order of the only row of ``components``, which counts them from 1."""
+    voted: BoolArray | None = None
+    """What would be kept without the last step, self-training, where a defense has one."""
 
     @property
     def n_removed(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
+from unpoison.core.checkpoint import Checkpoints
 from unpoison.core.config import Settings, check_choice
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.pipeline import sanitize
@@ -25,12 +26,14 @@ class Incompatibility:
     method: str = "ispl"
     """``ispl`` or ``out-of-subset``."""
     preset: str = "auto"
-    """``paper-cifar10``, ``paper-gtsrb`` or ``authors`` (all for ``ispl``), or ``auto``."""
+    """``paper-cifar10``, ``authors-gtsrb`` and so on (all for ``ispl``), or ``auto``."""
     _: KW_ONLY
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Single settings with other values than the preset's, such as ``{"restarts": 1}``."""
     networks: bool | None = None
     """Whether ``auto`` is to expect networks; by default, of any factory but scikit-learn's."""
+    checkpoints: Checkpoints | None = field(default=None, compare=False)
+    """Where finished parts of a run are kept, so that one that was stopped goes on."""
 
     def __post_init__(self) -> None:
         check_choice(self, "method", METHODS)
@@ -64,6 +67,9 @@ class Incompatibility:
         from unpoison.learners.choose import suited_to
 
         settings, suited = self.settings(labels, factory), suited_to(factory, self.method)
-        found = sanitize(labels, suited, settings, seed=seed, runner=runner, listener=listener)
+        found = sanitize(
+            labels, suited, settings,
+            seed=seed, runner=runner, listener=listener, checkpoints=self.checkpoints,
+        )  # fmt: skip
         groups = () if self.method == "ispl" else found.groups  # there, what was removed of each class
-        return Decision(found.keep, found.suspicion, found.cost, found.components, groups)
+        return Decision(found.keep, found.suspicion, found.cost, found.components, groups, found.voted)

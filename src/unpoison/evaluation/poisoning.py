@@ -280,13 +280,13 @@ def _identity(job: _Job, options: PoisonOptions) -> dict[str, object]:
         "seed": options.seed,
         "limit": options.limit,
         "versions": {"unpoison": __version__, "numpy": version("numpy"), "torch": version("torch")},
-        "code": _hash_of_code(*made_with),
+        "code": hash_of_code(*made_with),
     }
 
 
 @cache
-def _hash_of_code(*packages: str) -> str:
-    """Of what an attack is made with: between releases the version does not tell changes."""
+def hash_of_code(*packages: str) -> str:
+    """Of what something is made with: between releases the version does not tell changes."""
     digest = hashlib.sha256()
     for package in packages:
         for file in sorted(Path(str(resources.files("unpoison") / package)).glob("*.py")):
