@@ -106,7 +106,7 @@ PAPER = Scale(
 FULL = Scale(
     "full",
     {
-        "cifar10": Setup("compact", 16),
+        "cifar10": Setup("compact", 20),
         "gtsrb": Setup("compact", 8),
         "imagenette": Setup("compact", 16, image_size=64),
     },
