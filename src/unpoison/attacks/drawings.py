@@ -83,7 +83,7 @@ def drawn(name: str) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
 
 
 def read_png(path: Path, *, size: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """A PNG file scaled to ``size`` x ``size`` pixels: its colours, and its opacity from 0 to 1."""
+    """A PNG file scaled to ``size`` x ``size`` pixels as the authors do: colours, and opacity from 0 to 1."""
     from PIL import Image
 
     from unpoison.data.files import read_regular, refusing, shown
@@ -100,5 +100,5 @@ def read_png(path: Path, *, size: int) -> tuple[NDArray[np.uint8], NDArray[np.fl
                 f"{name} says it is {image.size[0]} x {image.size[1]} pixels; each side may have at most "
                 f"{LARGEST_SIDE}; shrink the picture"
             )
-        small = np.asarray(image.convert("RGBA").resize((size, size), Image.Resampling.LANCZOS))
+        small = np.asarray(image.convert("RGBA").resize((size, size), Image.Resampling.BICUBIC))
     return small[:, :, :3].copy(), small[:, :, 3].astype(np.float32) / np.float32(255)

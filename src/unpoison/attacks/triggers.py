@@ -141,7 +141,10 @@ def random_patch(
 
 @dataclass(frozen=True, eq=False)
 class Watermark(ByContent):
-    """A drawing blended into the upper left corner at ``opacity``, times its own alpha."""
+    """A drawing blended into the upper left corner at ``opacity``, times its own alpha.
+
+    What is blended is cut to whole gray levels, as the authors do.
+    """
 
     colors: NDArray[np.uint8]
     """Shape ``(height, width, 3)``."""
@@ -183,10 +186,10 @@ class Watermark(ByContent):
         colors = self.colors.astype(np.float32)
         if images.shape[3] == 1:
             colors = colors.mean(axis=2, keepdims=True)
-        weight = (self.opacity * self.alpha)[:, :, None]
+        weight = (self.opacity * self.alpha.astype(np.float64))[:, :, None]
         marked = images.copy()
         corner = marked[:, :height, :width]
-        marked[:, :height, :width] = np.round((1 - weight) * corner + weight * colors)
+        marked[:, :height, :width] = (1 - weight) * corner + weight * colors  # cut, not rounded
         return marked
 
 
