@@ -77,6 +77,15 @@ def list_scenarios(
 @click.option(
     "--seeds", metavar="LIST", help="0,2,5 are these; 3 is the first three. By scenario if not given."
 )
+@click.option(
+    "--network", metavar="NAME", help="With --scale full: one of the paper's networks, and its 100 epochs."
+)
+@click.option(
+    "--arrays", type=click.Path(path_type=Path), help="Official clean-label images; our own if not given."
+)
+@click.option(
+    "--watermarks", type=click.Path(path_type=Path), help="Folder of the official watermarks; else our own."
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Tasks at once. [default: 1; Ray: all that fit]")
 @click.option("--runner", type=click.Choice(("local", "ray")), default="local", show_default=True)
 @click.option("--address", metavar="ADDRESS", help="Of a Ray cluster: auto, host:port or ray://host:port.")
@@ -100,6 +109,7 @@ def run(out: Path, **given: Any) -> None:
     from unpoison.evaluation.store import Store
 
     store = Store(out)
+    given["scale"] = _with_network(given["scale"], given["network"])
     tasks = _tasks(given, store)
     if given["only_estimate"]:
         _tell_estimate(running.estimate(tasks, store), given)
@@ -255,7 +265,29 @@ def _chosen_tasks(given: dict[str, Any]) -> list[BenchTask]:
         scale=given["scale"],
         defenses=defenses(given["defenses"]),
         seeds=_seeds(given["seeds"]),
+        arrays=_there(given["arrays"], "--arrays"),
+        watermarks=_there(given["watermarks"], "--watermarks"),
     )
+
+
+def _with_network(scale: str, network: str | None) -> str:
+    """The name of the scale with another network: its results are its own, and lie apart."""
+    from unpoison.evaluation.scales import FULL, with_network
+
+    if network is None or network == FULL.setups["cifar10"].network:
+        return scale
+    if scale != FULL.name:
+        raise click.UsageError(f"--network goes with --scale {FULL.name}.")
+    return with_network(network).name
+
+
+def _there(path: Path | None, option: str) -> str:
+    """What workers are told: a whole path, wherever they run."""
+    if path is None:
+        return ""
+    if not path.exists():
+        raise click.BadParameter(f"{shown(path)} does not exist.", param_hint=f"'{option}'")
+    return str(path.resolve())
 
 
 def _seeds(text: str | None) -> list[int] | None:

@@ -13,7 +13,7 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -56,6 +56,10 @@ class BenchTask:
     scale: str
     defense: str
     seed: int
+    arrays: str = ""
+    """Where the official clean-label images are; empty for our own."""
+    watermarks: str = ""
+    """The folder of the official watermarks; empty for our own drawings."""
 
     def __post_init__(self) -> None:
         for part in ("scenario", "scale", "defense"):
@@ -72,6 +76,20 @@ class BenchTask:
     def name(self) -> str:
         """Where the result lies, without the ending of the file."""
         return f"{self.scale}/{self.scenario}/{self.defense}-seed{self.seed}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells it from other tasks, whatever folders images are taken from."""
+        return {name: getattr(self, name) for name in ("scenario", "scale", "defense", "seed")}
+
+    @property
+    def images(self) -> str | None:
+        """Whose images the attack uses, ``official`` or ``ours``; None where there is no choice."""
+        given = {"clean-label": self.arrays, "watermark": self.watermarks}
+        family = by_name(self.scenario).family
+        if family not in given:
+            return None
+        return "official" if given[family] else "ours"
 
 
 class Experiment(Protocol):
@@ -120,6 +138,8 @@ def plan(
     scale: str,
     defenses: Sequence[str],
     seeds: Sequence[int] | None = None,
+    arrays: str = "",
+    watermarks: str = "",
 ) -> list[BenchTask]:
     """The tasks of these scenarios, with ``seeds`` or each with its own: all of them once before any twice.
 
@@ -133,7 +153,7 @@ def plan(
     own = {scenario.name: scenario.seeds if seeds is None else tuple(seeds) for scenario in chosen}
     times = max(map(len, own.values()), default=0)
     return [
-        BenchTask(scenario.name, scale, defense, own[scenario.name][i])
+        BenchTask(scenario.name, scale, defense, own[scenario.name][i], arrays, watermarks)
         for i in range(times)
         for scenario in chosen
         if i < len(own[scenario.name])
@@ -237,10 +257,22 @@ def run(
     wanted = {task.name: task for task in tasks}
     with store.lock():
         before = finished(wanted, store, run=run)
+        _check_images(wanted, before)
         store.extend_plan(wanted)
         shift = _Shift(store, runner, run, retries, listener, command, len(wanted), len(before.records))
         shift.work([task for name, task in wanted.items() if name not in before.records])
     return Outcome(tuple(shift.done), tuple(before.records), shift.failed, before.damaged)
+
+
+def _check_images(wanted: Mapping[str, BenchTask], before: Reading) -> None:
+    """Official images and our own must not be mixed in one folder: their results have the same names."""
+    for name, record in before.records.items():
+        found, asked = record["result"].get("images"), wanted[name].images
+        if found is not None and found != asked:
+            raise InputError(
+                f"{name} was run with {found} images, and is asked for with {asked} ones now; "
+                "choose another --out"
+            )
 
 
 def finished(names: Iterable[str], store: Store, *, run: Experiment = run_task) -> Reading:
@@ -339,7 +371,7 @@ class _Shift:
             "seconds": round(report.seconds, 3),
             "command": self.command,
         }
-        record: Record = {"task": asdict(task), "provenance": provenance}
+        record: Record = {"task": task.identity, "provenance": provenance}
         self.tries[task.name] += 1
         if report.error is None:
             self.store.save(task.name, {**record, "result": report.result})

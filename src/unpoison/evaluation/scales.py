@@ -16,6 +16,9 @@ from unpoison.errors import InputError
 from unpoison.evaluation.scenarios import NETWORKS, PAPER_EPOCHS, Scenario
 from unpoison.learners.recipes import PAPER as PAPER_RECIPES
 
+LONG_EPOCHS = 200
+"""Of final models in two tables of the appendix ("Varying the Training Setup")."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -31,6 +34,8 @@ class Setup:
     """Side in pixels that images of different sizes are scaled to."""
     augmentation: str | None = None
     """What networks are trained with; None for what suits the dataset."""
+    victim_recipe: str | None = None
+    """How the victim is trained, if not as the models of a defense: with 200 epochs."""
     changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Settings of ISPL in which the scenario differs from the paper's usual ones (the ablation)."""
     reduced: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -70,9 +75,12 @@ class Scale:
                 f"{', '.join(self.setups)}; choose another scenario or scale"
             )
         setup = self.setups[scenario.dataset]
+        network = scenario.network if self.own_networks else setup.network
+        is_long = scenario.epochs == LONG_EPOCHS and network in PAPER_RECIPES
         return replace(
             setup,
-            network=scenario.network if self.own_networks else setup.network,
+            network=network,
+            victim_recipe="paper-200" if is_long else None,
             epochs=max(1, round(setup.epochs * scenario.epochs / PAPER_EPOCHS)),
             changes=scenario.defense,
         )
@@ -123,6 +131,9 @@ def with_network(network: str) -> Scale:
     >>> with_network("resnet32").setups["gtsrb"].epochs
     100
     """
+    if network not in PAPER_RECIPES:
+        known = ", ".join(PAPER_RECIPES)
+        raise InputError(f"{network!r} is not one of the paper's networks, which are {known}")
     setups = {
         dataset: replace(setup, network=network, epochs=PAPER_EPOCHS)
         for dataset, setup in FULL.setups.items()

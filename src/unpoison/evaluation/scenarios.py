@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import PurePath
 from typing import Any
 
 from unpoison.attacks.making import ALL_TO_ALL, ALL_TO_ONE, DRAWINGS, ONE_TO_ONE
@@ -78,6 +79,30 @@ class Scenario:
         if self.official and seed in SEEDS:
             return {**self.options, "official-seed": SCENARIO_SEEDS[SEEDS.index(seed)]}
         return dict(self.options)
+
+
+WATERMARK_FILES = {
+    "peace": "peace.png",
+    "letter-a": "letter_A.png",
+    "bullet-holes": "bullet_holes.png",
+    "patch": "trigger_10.png",
+}
+"""The official watermarks (Armory's file names), by the drawing of ours that stands in for each."""
+
+
+def with_images(options: Mapping[str, Any], *, arrays: str, watermarks: str) -> dict[str, Any]:
+    """The options of an attack with official images where there are any for it.
+
+    >>> with_images({"trigger": "peace", "epsilon": 0.1}, arrays="", watermarks="pictures")
+    {'epsilon': 0.1, 'png': 'pictures/peace.png'}
+    """
+    if "perturbation" in options and arrays:
+        return {**options, "arrays": arrays}
+    drawing = options.get("trigger")
+    if drawing in WATERMARK_FILES and watermarks:
+        rest = {name: value for name, value in options.items() if name != "trigger"}
+        return {**rest, "png": str(PurePath(watermarks) / WATERMARK_FILES[drawing])}
+    return dict(options)
 
 
 def by_name(name: str) -> Scenario:
@@ -203,7 +228,7 @@ def _pairs(pairs: tuple[tuple[int, int], ...]) -> dict[str, dict[str, Any]]:
 
 
 def _watermarked(pairs: tuple[tuple[int, int], ...]) -> dict[str, dict[str, Any]]:
-    """Ours: the four drawings in turn; the paper does not say which pair has which."""
+    """Ours: the four drawings in turn, in the order of the pairs; the paper does not say which has which."""
     return {
         case: {**options, "trigger": DRAWINGS[i % len(DRAWINGS)]}
         for i, (case, options) in enumerate(_pairs(pairs).items())
