@@ -24,6 +24,9 @@ class TrimmedLoss:
 
     The first model is trained on everything; every model judges all samples, also those it did not see. What
     the last one explains best is kept. The share is one of all samples, not of each class, rounded down.
+
+    Its epochs are those of its authors, whatever the final model has: the paper's tables of 200 epochs change
+    "the final model" alone.
     """
 
     name: ClassVar[str] = "trimmed-loss"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from unpoison.errors import InputError
 from unpoison.evaluation.bench import ON_CLEAN
-from unpoison.evaluation.outcomes import SUCCESS, Result, scale_of
+from unpoison.evaluation.outcomes import LENIENT, SUCCESS, Result, scale_of
 from unpoison.evaluation.published import Count, in_order
 from unpoison.evaluation.scenarios import EPSILONS, by_name
 from unpoison.evaluation.table_layout import Table
@@ -16,8 +16,9 @@ from unpoison.evaluation.table_layout import Table
 COMPARISON = "comparison"
 """The name of the table on the command line."""
 COLUMNS = (
-    "defense", "defended", "by epsilon", "of what a perfect filter defends", "TMR", "accuracy", "found",
-    "clean removed", "AUC", "removed, none planted", "cost",
+    "defense", "defended", "of all", "below 5%", "below 5% of all", "by epsilon",
+    "of what a perfect filter defends", "TMR", "accuracy", "found", "clean removed", "AUC",
+    "removed, none planted", "cost",
 )  # fmt: skip
 PERFECT = "oracle"
 FORWARD = 1 / 3
@@ -47,7 +48,11 @@ def compare(results: Iterable[Result], *, only: Collection[str] = ()) -> Table:
         )
     possible = {place for place, run in runs.get(PERFECT, {}).items() if _is_defended(run)}
     rows = tuple(
-        _row(name, {place: each[place] for place in held}, on_clean.get(name + ON_CLEAN, {}), possible)
+        (
+            name,
+            *_counts([each[place] for place in held], [each[place] for place in shared]),
+            *_measures({place: each[place] for place in held}, on_clean.get(name + ON_CLEAN, {}), possible),
+        )
         for name, each in chosen.items()
     )
     title = f"Defenses on the same {len(held)} attacks at scale {scale}"
@@ -66,8 +71,8 @@ def _is_clean(result: Result) -> bool:
     return str(result["defense"]).endswith(ON_CLEAN)
 
 
-def _is_defended(run: Result) -> bool:
-    return bool(run["tmr"] < SUCCESS / 100)
+def _is_defended(run: Result, below: float = SUCCESS) -> bool:
+    return bool(run["tmr"] < below / 100)
 
 
 def epoch_equivalents(cost: Mapping[str, float], n: int) -> float:
@@ -79,12 +84,15 @@ def epoch_equivalents(cost: Mapping[str, float], n: int) -> float:
     return (cost["trained"] + FORWARD * cost["scored"]) / n
 
 
-def _row(name: str, held: _Runs, on_clean: _Runs, possible: Collection[_Place]) -> tuple[str, ...]:
+def _counts(held: Sequence[Result], shared: Sequence[Result]) -> tuple[str, ...]:
+    """Below 1% and below 5%: of the attacks that took hold, and of all, as the paper counts."""
+    return tuple(str(_count(runs, below)) for below in (SUCCESS, LENIENT) for runs in (held, shared))
+
+
+def _measures(held: _Runs, on_clean: _Runs, possible: Collection[_Place]) -> tuple[str, ...]:
     runs, clean = list(held.values()), list(on_clean.values())
     cost = median(epoch_equivalents(run["defense_cost"], run["n"]) for run in runs)
     return (
-        name,
-        str(_count(runs)),
         _by_epsilon(held),
         str(_count([run for place, run in held.items() if place in possible])),
         _percent([run["tmr"] for run in runs]),
@@ -97,8 +105,8 @@ def _row(name: str, held: _Runs, on_clean: _Runs, possible: Collection[_Place]) 
     )
 
 
-def _count(runs: Sequence[Result]) -> Count:
-    return Count(sum(map(_is_defended, runs)), len(runs))
+def _count(runs: Sequence[Result], below: float = SUCCESS) -> Count:
+    return Count(sum(_is_defended(run, below) for run in runs), len(runs))
 
 
 def _by_epsilon(held: _Runs) -> str:
@@ -117,7 +125,8 @@ def _number(values: Sequence[float]) -> str:
 
 def _notes(shared: Sequence[_Place], held: Sequence[_Place]) -> tuple[str, ...]:
     return (
-        f"Of {len(shared)} attacks that every defense met, {len(held)} took hold; the others do not count.",
+        f"Of {len(shared)} attacks that every defense met, {len(held)} took hold; the others do not count, "
+        "but for the columns of all, which count as the paper does.",
         f"Defended: TMR below 1%; by epsilon: at {', '.join(map(str, EPSILONS))}%; of what a perfect filter "
         "defends: of the attacks that leave below 1% when exactly what was planted is removed.",
         "All else are medians, in percent but for AUC and cost. Found: planted samples that it removes.",

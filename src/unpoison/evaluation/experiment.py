@@ -228,7 +228,7 @@ DEFENSES: dict[str, Maker] = {
 """By name, with the settings that the paper gives each. Baselines are told epsilon, as there; ours is not.
 
 In the tables of 200 epochs it is "the final model" that is trained for 200. The text does not say whether the
-model that Spectral Signatures and Activation Clustering look into is too; here it has 100, as in the other tables.
+model that Spectral Signatures and Activation Clustering look into is too; here it has 100, as elsewhere.
 """
 
 

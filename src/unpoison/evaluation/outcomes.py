@@ -21,6 +21,8 @@ Result: TypeAlias = Mapping[str, Any]
 
 SUCCESS = 1.0
 """A defense succeeds with a targeted misclassification rate below this, in percent."""
+LENIENT = 5.0
+"""The other threshold that the appendix counts at: 142 of its 165 scenarios, where 134 are below 1%."""
 CONTROLS = ("oracle", "nothing")
 """What defenses are compared with: trained on the clean samples alone, and on everything."""
 REQUIRED = ("scenario", "scale", "seed", "defense", "took_hold")
@@ -43,8 +45,11 @@ class Outcome:
     @property
     def defended(self) -> bool:
         """A success: an attack that took hold, a defense, and a TMR below 1%."""
-        below = self.tmr is not None and self.tmr < SUCCESS
-        return below and self.took_hold and self.defense not in CONTROLS
+        return self.below(SUCCESS) and self.took_hold and self.defense not in CONTROLS
+
+    def below(self, percent: float) -> bool:
+        """Whether the TMR is below this; at 1%, what the paper counts, also where the attack did nothing."""
+        return self.tmr is not None and self.tmr < percent
 
 
 def scale_of(results: Iterable[Result]) -> str | None:

@@ -1,18 +1,20 @@
 """The paper's tables, recomputed from its numbers for each scenario, with our results beside them.
 
 Ours are of one scale, medians over the seeds (:mod:`unpoison.evaluation.outcomes`). A scenario whose attack
-did not take hold is shown, and not counted as defended; the paper counts it.
+did not take hold is shown, and not highlighted as defended; the paper counts it. The summary has both counts,
+of the paper's numbers and of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TypeAlias
 
 from unpoison.attacks.options import meant
 from unpoison.errors import InputError
-from unpoison.evaluation.outcomes import CONTROLS, Outcome, Result, outcomes, scale_of
+from unpoison.evaluation.bench import TOOK_HOLD
+from unpoison.evaluation.outcomes import CONTROLS, LENIENT, SUCCESS, Outcome, Result, outcomes, scale_of
 from unpoison.evaluation.published import (
     DEFENSES,
     OWN,
@@ -27,7 +29,7 @@ from unpoison.evaluation.published import (
     read_rows,
     read_sleeper_agent,
 )
-from unpoison.evaluation.published.counts import tally
+from unpoison.evaluation.published.counts import taking_hold, tally
 from unpoison.evaluation.scenarios import (
     ABLATION_BASES,
     ABLATION_SHARES,
@@ -44,6 +46,8 @@ __all__ = ["FORMATS", "TITLES", "Entry", "Format", "Table", "build"]
 _Ours: TypeAlias = dict[tuple[str, str], Outcome]
 """By scenario and defense."""
 _Cells: TypeAlias = tuple[str | Entry, ...]
+_Counts: TypeAlias = Mapping[tuple[str, str], Count]
+"""By epsilon and table, and in total."""
 
 SLEEPER = "cifar10-sleeper-agent"
 TITLES: dict[str, str] = {
@@ -71,6 +75,10 @@ _METRICS = {"accuracy": "C", "tmr": "A", "false_positives": "FP", "false_negativ
 _HEADS = "C: clean accuracy. A: targeted misclassification rate (TMR). FP, FN: false positives and negatives."
 _AVERAGE = "average"
 _STRENGTHS = ("5", "10", "20", TOTAL)
+_HELD = 100 * TOOK_HOLD
+"""In percent, as the paper's numbers are."""
+_OTHER_COUNTS = ("took hold", "below 5%", "took hold, below 5%")
+"""Columns of the summary beside the paper's total."""
 
 
 def build(name: str, results: Iterable[Result] = ()) -> Table:
@@ -99,36 +107,56 @@ def build(name: str, results: Iterable[Result] = ()) -> Table:
 
 
 def _summary(ours: _Ours, scale: str | None) -> Table:
-    """Four rows for each defense, that of the paper first and as it prints it."""
+    """Four rows for each defense, that of the paper first and as it prints it; then the other totals."""
     baselines = (name for name in DEFENSES if name not in ("oracle", OWN))
-    blocks = {f"{DEFENSES[name]} ({PAPER})": counts(name) for name in (OWN, *baselines)}
+    blocks = {f"{DEFENSES[name]} ({PAPER})": _papers_counts(name) for name in (OWN, *baselines)}
+    blocks[f"attack took hold ({PAPER})"] = (taking_hold(_HELD),)
     if scale is not None:
         blocks |= _our_counts(ours)
     rows = [
-        (label, strength, *(str(block[strength, table]) for table in (*SUMMARIZED, TOTAL)))
+        (label, strength, *(str(block[0][strength, table]) for table in (*SUMMARIZED, TOTAL)),
+         *(str(block[i][strength, TOTAL]) if i < len(block) else "-" for i in (1, 2, 3)))
         for label, block in blocks.items()
         for strength in _STRENGTHS
+    ]  # fmt: skip
+    notes = [
+        "Up to the total: of all scenarios, as the paper counts. It counts a scenario as defended when its "
+        "attack fails undefended (ND).",
+        "Took hold: the total of the scenarios whose attack took hold, with a TMR above "
+        f"{_HELD:.0f}% without a defense. Below 5%: the totals at that TMR in place of 1%.",
     ]
-    notes = ["The paper counts a scenario as defended when its attack fails undefended (ND)."]
-    if scale is not None:
-        notes.append("Ours are out of those in which the attack took hold.")
-    return _table(
-        SUMMARY, ("defense", "epsilon", *SUMMARIZED, TOTAL), rows, notes, scale, every=len(_STRENGTHS)
+    columns = ("defense", "epsilon", *SUMMARIZED, TOTAL, *_OTHER_COUNTS)
+    return _table(SUMMARY, columns, rows, notes, scale, every=len(_STRENGTHS))
+
+
+def _papers_counts(defense: str) -> tuple[_Counts, ...]:
+    """Below 1%: of all scenarios, of those that took hold; the same below 5%."""
+    return tuple(
+        counts(defense, below=below, undefended_above=above)
+        for below in (SUCCESS, LENIENT)
+        for above in (None, _HELD)
     )
 
 
-def _our_counts(ours: _Ours) -> dict[str, dict[tuple[str, str], Count]]:
-    """How many attacks took hold, and of those how many each defense held off."""
+def _our_counts(ours: _Ours) -> dict[str, tuple[_Counts, ...]]:
+    """How many attacks took hold, and for each defense the same four counts as of the paper's."""
     places = {each.name: (each.epsilon, each.tables[0]) for each in of_table(SUMMARY)}
     held = {scenario: each.took_hold for (scenario, _), each in ours.items()}
-    blocks = {f"attack took hold ({OURS})": tally([(*places[name], did) for name, did in held.items()])}
+    blocks: dict[str, tuple[_Counts, ...]] = {
+        f"attack took hold ({OURS})": (tally([(*places[name], did) for name, did in held.items()]),)
+    }
     for defense in _defenses(ours, without=CONTROLS):
-        blocks[f"{defense} ({OURS})"] = tally(
-            [
-                (*places[scenario], each.defended)
-                for (scenario, by), each in ours.items()
-                if by == defense and each.took_hold
-            ]
+        runs = {scenario: each for (scenario, by), each in ours.items() if by == defense}
+        blocks[f"{defense} ({OURS})"] = tuple(
+            tally(
+                [
+                    (*places[scenario], run.below(percent))
+                    for scenario, run in runs.items()
+                    if run.took_hold or of_all
+                ]
+            )
+            for percent in (SUCCESS, LENIENT)
+            for of_all in (True, False)
         )
     return blocks
 

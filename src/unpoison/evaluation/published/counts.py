@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unpoison.evaluation.published.read import SUMMARIZED, TOTAL, read_rows
+from unpoison.evaluation.outcomes import SUCCESS
+from unpoison.evaluation.published.read import SUMMARIZED, TOTAL, Measured, read_rows
+
+UNDEFENDED = "nothing"
 
 
 @dataclass(frozen=True)
@@ -22,21 +25,43 @@ class Count:
         return f"{self.defended} / {self.scenarios}" if self.scenarios else "-"
 
 
-def counts(defense: str) -> dict[tuple[str, str], Count]:
-    """Highlighted cells of a defense by epsilon and table, and in total, in the paper's order.
+def counts(
+    defense: str, *, below: float = SUCCESS, undefended_above: float | None = None
+) -> dict[tuple[str, str], Count]:
+    """Scenarios with a TMR below so many percent, by epsilon and table, and in total, in the paper's order.
 
-    Tables without a column for the defense have a :class:`Count` of no scenarios.
+    At 1% these are the highlighted cells. The paper counts among all scenarios; ``undefended_above`` leaves
+    out those whose TMR without a defense is not above so many percent. Tables without a column for the
+    defense have a :class:`Count` of no scenarios.
 
-    >>> str(counts("ispl-paper")["total", "total"])
-    '134 / 165'
+    >>> str(counts("ispl-paper")["total", "total"]), str(counts("ispl-paper", below=5.0)["total", "total"])
+    ('134 / 165', '142 / 165')
     """
-    found: list[tuple[int, str, bool]] = [
-        (row.epsilon, table, row.cells[defense].highlighted)
-        for table in SUMMARIZED
-        for row in read_rows(table)
-        if defense in row.cells
-    ]
-    return tally(found)
+    return tally(
+        [
+            (row.epsilon, table, _is_below(row.cells[defense], below))
+            for table in SUMMARIZED
+            for row in read_rows(table)
+            if defense in row.cells
+            and (undefended_above is None or row.cells[UNDEFENDED].tmr > undefended_above)
+        ]
+    )
+
+
+def taking_hold(above: float) -> dict[tuple[str, str], Count]:
+    """Scenarios whose TMR without a defense is above so many percent."""
+    return tally(
+        [
+            (row.epsilon, table, row.cells[UNDEFENDED].tmr > above)
+            for table in SUMMARIZED
+            for row in read_rows(table)
+        ]
+    )
+
+
+def _is_below(cell: Measured, percent: float) -> bool:
+    """By the highlighting at 1%: what is printed is rounded."""
+    return cell.highlighted if percent == SUCCESS else cell.tmr < percent
 
 
 def tally(found: list[tuple[int, str, bool]]) -> dict[tuple[str, str], Count]:
