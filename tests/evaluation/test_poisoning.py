@@ -4,17 +4,20 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from unpoison import __version__
+from unpoison.core.presets import settings_for
 from unpoison.data.load import LoadOptions, load
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.evaluation import poisoning
 from unpoison.evaluation.poisoning import PoisonOptions, attacked, poison
 from unpoison.evaluation.subsets import shares_of_limit
+from unpoison.learners.recipes import PAPER
 
 from .poison_builders import image_folder, text_file, write_csv
 
@@ -220,6 +223,50 @@ def test_the_adaptive_attacker_spreads_over_the_components_of_the_defense(
     assert set(components[planted(out)].tolist()) == with_ones
 
 
+@pytest.mark.parametrize("preset", ["paper-cifar10", "paper-gtsrb", "authors-cifar10"])
+def test_the_adaptive_attacker_has_the_parameters_of_the_defense(
+    preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The paper: "first run the ISPL algorithm (using the same parameters) on the clean dataset"."""
+    pytest.importorskip("torch")
+    seen: list[tuple[Any, Any]] = []
+
+    def remembered(labels: np.ndarray, factory: Any, settings: Any, **_options: Any) -> Any:
+        seen.append((factory, settings))
+        return SimpleNamespace(components=np.zeros((1, len(labels)), dtype=np.int64))
+
+    monkeypatch.setattr("unpoison.core.pipeline.sanitize", remembered)
+    source = image_folder(tmp_path / "images")
+    settings = {"source": "cat", "target": "dog", "learner": "resnet32", "settings": preset}
+    options = PoisonOptions(
+        "adaptive", settings, augmentation="crop-flip", ispl_changes={"alpha": 0.3, "restarts": 3}
+    )
+    found = attacked(str(source), options)
+    ((factory, ispl),) = seen
+    assert factory.options.augmentation == "crop-flip"
+    assert factory.options.recipe == PAPER["resnet32"]
+    defense = settings_for(found.clean.labels, preset=preset, networks=True, alpha=0.3)
+    assert ispl == replace(defense, restarts=1, weak_epochs=1, weak_min_steps=0, self_training=False)
+
+
+def test_an_unknown_preset_of_the_attacked_defense(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'settings' parameter must be one of auto, paper-cifar10, "):
+        run(
+            "digits", tmp_path / "out", "adaptive", {**ONES, "learner": "sgd", "settings": "paper"}, limit=400
+        )
+
+
+def test_attacks_of_another_augmentation_or_defense_are_others(tmp_path: Path) -> None:
+    options = PoisonOptions("adaptive", {**ONES, "learner": "sgd"}, limit=400)
+    for each in (
+        options,
+        replace(options, augmentation="none"),
+        replace(options, ispl_changes={"rounds": 3}),
+    ):
+        attacked("digits", each, kept=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_an_attack_that_takes_long_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = PoisonOptions("adaptive", {**ONES, "learner": "sgd"}, limit=400)
     first = attacked("digits", options, kept=tmp_path)
@@ -238,7 +285,7 @@ def test_another_defense_is_no_other_attack_unless_it_is_made_with_one(
     attack: str, is_made_anew: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[tuple[str, ...]] = []
-    monkeypatch.setattr(poisoning, "_hash_of_code", lambda *packages: hashed.append(packages) or "x")
+    monkeypatch.setattr(poisoning, "hash_of_code", lambda *packages: hashed.append(packages) or "x")
     monkeypatch.setattr(poisoning, "_attack", None)
     with pytest.raises(TypeError):  # the identity is known by then
         attacked("digits", PoisonOptions(attack, ONES, limit=400), kept=tmp_path)

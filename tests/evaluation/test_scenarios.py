@@ -146,6 +146,12 @@ def test_sleeper_agent_has_a_seed_and_a_pair_for_each_run() -> None:
     assert all(run.options["source"] != run.options["target"] for run in runs)
 
 
+def test_sleeper_agent_alone_has_a_second_victim() -> None:
+    assert {each.family for each in catalog() if each.second_recipe} == {"sleeper-agent"}
+    assert {each.second_recipe for each in of_table("cifar10-sleeper-agent")} == {"sleeper-agent"}
+    assert {each.network for each in of_table("cifar10-sleeper-agent")} == {"resnet32"}
+
+
 def test_the_ablation_changes_alpha_and_beta_without_self_training() -> None:
     scenario = by_name("cifar10-clean-label-l2-2-eps10-alpha-1-2-beta-1-16")
     assert scenario.defense == {"alpha": 0.5, "rounds": 16, "self_training": False}

@@ -178,7 +178,7 @@ _ENTRIES = (
         "adaptive",
         "dirty-label by an attacker who knows the defense: spread over the components that it would find",
         ("image",),
-        (*_WHO, *_ANY_MARK, Option("learner", "auto")),
+        (*_WHO, *_ANY_MARK, Option("learner", "auto"), Option("settings", "auto")),
         making.adaptive,
         needs_components=True,
     ),

@@ -60,6 +60,7 @@ FLAGS: dict[str, Flag] = {
     "arrays": Flag("PATH", "Official perturbed images of Turner et al.: a .npy file, or their folder."),
     "official-seed": Flag("SEED", "The authors' own scenario on CIFAR-10: 100, 1000 or 10000."),
     "learner": Flag("NAME", "The learner of the defense that the attacker knows, as in unpoison clean."),
+    "settings": Flag("PRESET", "The settings of ISPL in that defense, as in unpoison clean."),
     "noise": Flag("KIND", "random: any other class. class: one fixed other class for each."),
     "token": Flag("WORD", "The word that is put into texts."),
     "position": Flag("NAME", "Where the word goes: end, start or random."),

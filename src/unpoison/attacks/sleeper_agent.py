@@ -101,7 +101,11 @@ class Crafted:
 class SleeperAgent:
     """Make the trigger turn ``source`` into ``target`` by changing a share ``epsilon`` of class ``target``.
 
-    The authors change 1% of CIFAR-10, which is 10% of one class.
+    The authors change 1% of CIFAR-10, which is 10% of one class. ``reference`` should be the victim's
+    network, as in their experiments and in the paper's. Where their code (github.com/hsouri/Sleeper-Agent,
+    commit 9a5fdd2) differs: it crafts on networks trained for 40 epochs with steps in the rate, matches up to
+    512 gradients at once (ours :data:`~unpoison.attacks.reference.AT_ONCE`), shifts by parts of pixels, and
+    always has the patch of one file.
     """
 
     name: ClassVar[str] = "sleeper-agent"

@@ -34,11 +34,19 @@ from unpoison.evaluation.scales import LONG_EPOCHS, Setup, scale_named
 from unpoison.evaluation.scenarios import PAPER_EPOCHS, Scenario, by_name, with_images
 from unpoison.evaluation.victims import Effect, Exam, FactoryOver, train_and_examine
 from unpoison.learners.choose import LearnerChoice, choose
-from unpoison.learners.recipes import TrainingOptions
+from unpoison.learners.recipes import (
+    SLEEPER_AGENT_CRAFTING_EPOCHS,
+    SLEEPER_AGENT_EPOCHS,
+    TrainingOptions,
+    recipe_for,
+)
 from unpoison.seeds import Seeds
 from unpoison.types import BoolArray, LabelArray
 
 NOTHING, ORACLE, RANDOM = UNDEFENDED, "oracle", "random"
+CRAFTING_EPOCHS = 15
+"""Fewest of a network that Sleeper Agent crafts on: what ``unpoison poison`` takes. Poison that is crafted on
+a network that has learned little does nothing to one that has."""
 RANDOM_SHARE = 0.075
 """What ``random`` removes: the share of the clean data that the paper's defense does. At the laptop scale
 that defense removes half of CIFAR-10, as ``random-50`` does."""
@@ -93,6 +101,30 @@ def run_task(task: BenchTask, *, work: Path) -> dict[str, Any]:  # noqa: ARG001 
         "defense": task.defense,
         **({} if task.images is None else {"images": task.images}),
         **_measured(decision, effect, arena.truth),
+        **_second_victim(scenario, setup, arena, decision.keep, seed=seeds.integer("second victim")),
+    }
+
+
+def _second_victim(
+    scenario: Scenario, setup: Setup, arena: Arena, keep: BoolArray, *, seed: int
+) -> dict[str, Any]:
+    """Of a victim trained in the attacker's way on what the defense kept, where the paper has one."""
+    if scenario.second_recipe is None:
+        return {}
+    epochs = _of_papers(SLEEPER_AGENT_EPOCHS, scenario, setup)
+    over = arena.factory_over(setup, recipe=scenario.second_recipe)
+    effect = train_and_examine(arena.poisoned, keep, arena.exam, over, epochs=epochs, min_steps=0, seed=seed)
+    return {
+        "attacker_accuracy": effect.accuracy,
+        "attacker_tmr": effect.targeted,
+        "attacker_asr": effect.success,
+        "attacker_cost": _plain(effect.cost),
+        "attacker_training": {
+            "network": setup.network,
+            "epochs": epochs,
+            "augmentation": arena.augmentation,
+            "recipe": recipe_for(setup.network, scenario.second_recipe).as_dict(),
+        },
     }
 
 
@@ -175,6 +207,19 @@ def _plain(cost: Cost) -> dict[str, float]:
 
 def set_up(scenario: Scenario, setup: Setup, *, seed: int, arrays: str = "", watermarks: str = "") -> Arena:
     """Poison the data of a scenario, as large as the setup says; with official images where given."""
+    options = poison_options(scenario, setup, seed=seed, arrays=arrays, watermarks=watermarks)
+    found = attacked(scenario.dataset, options, kept=cache_folder() / "attacks")
+    if found.test is None:
+        raise InputError(f"{scenario.dataset} has no test set; an experiment needs one")
+    exam = Exam.of(found.attack, found.test)
+    augmentation = setup.augmentation or found.augmentation
+    return Arena(found.clean, found.poisoned, found.truth, exam, augmentation)
+
+
+def poison_options(
+    scenario: Scenario, setup: Setup, *, seed: int, arrays: str = "", watermarks: str = ""
+) -> PoisonOptions:
+    """What the attacker of a scenario does, at the size of the setup."""
     chosen = with_images(scenario.options_for(seed), arrays=arrays, watermarks=watermarks)
     options = PoisonOptions(
         attack=scenario.attack,
@@ -183,12 +228,31 @@ def set_up(scenario: Scenario, setup: Setup, *, seed: int, arrays: str = "", wat
         limit=setup.limit,
         load=LoadOptions(image_size=setup.image_size),
     )
-    found = attacked(scenario.dataset, options, kept=cache_folder() / "attacks")
-    if found.test is None:
-        raise InputError(f"{scenario.dataset} has no test set; an experiment needs one")
-    exam = Exam.of(found.attack, found.test)
-    augmentation = setup.augmentation or found.augmentation
-    return Arena(found.clean, found.poisoned, found.truth, exam, augmentation)
+    if scenario.attack == "sleeper-agent":
+        return _crafted(options, scenario, setup)
+    return _informed(options, scenario, setup) if scenario.attack == "adaptive" else options
+
+
+def _crafted(options: PoisonOptions, scenario: Scenario, setup: Setup) -> PoisonOptions:
+    """On the victim's own network, as in the paper; for as long as there, but never less than usual."""
+    epochs = max(CRAFTING_EPOCHS, _of_papers(SLEEPER_AGENT_CRAFTING_EPOCHS, scenario, setup))
+    crafting = {"network": setup.network, "epochs": str(epochs)}
+    return replace(options, settings={**options.settings, **crafting}, augmentation=setup.augmentation)
+
+
+def _informed(options: PoisonOptions, scenario: Scenario, setup: Setup) -> PoisonOptions:
+    """The attacker runs ISPL "using the same parameters": preset, network and augmentation are the defense's.
+
+    Where the scale reduces ISPL, it is the reduced one that is attacked.
+    """
+    defense = _ispl("paper", scenario, {**setup.reduced, **setup.changes})
+    known = {"learner": setup.network, "settings": defense.preset}
+    return replace(
+        options,
+        settings={**options.settings, **known},
+        augmentation=setup.augmentation,
+        ispl_changes=defense.changes,
+    )
 
 
 Maker: TypeAlias = Callable[[Scenario, Setup, BoolArray], Defense]
@@ -268,7 +332,10 @@ def estimate_seconds(task: BenchTask) -> float:
     name = task.defense.removesuffix(ON_CLEAN)
     percent = RANDOM_PERCENT.fullmatch(name)
     work = WORK[NOTHING] - int(percent[1]) / 100 if percent else WORK[name]
-    return work * setup.epochs * (setup.limit or SIZES[scenario.dataset]) / RATES[setup.network]
+    epochs = work * setup.epochs
+    if scenario.second_recipe is not None:
+        epochs += WORK[NOTHING] * _of_papers(SLEEPER_AGENT_EPOCHS, scenario, setup)
+    return epochs * (setup.limit or SIZES[scenario.dataset]) / RATES[setup.network]
 
 
 WORK = {

@@ -87,7 +87,8 @@ def check_values(result: Result) -> None:
     """
     for name in ("accuracy", "tmr", "asr", "false_positive_rate"):
         _check_number(name, result.get(name), 0, 1)
-    for name in ("true_positive_rate", "auc"):  # without poison there is none
+    # without poison there are none of the first two; the others are of victims trained in an attacker's way
+    for name in ("true_positive_rate", "auc", "attacker_accuracy", "attacker_tmr", "attacker_asr"):
         if result.get(name) is not None:
             _check_number(name, result[name], 0, 1)
     for name in ("n", "false_positives", "false_negatives"):

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -20,6 +20,7 @@ from unpoison import __version__
 from unpoison.attacks.base import NOT_ATTACKED, Attack, Samples, Truth
 from unpoison.attacks.catalog import ATTACKS, Extras, build, check_options, find, resolve
 from unpoison.core.checkpoint import FolderCheckpoints
+from unpoison.core.config import Settings
 from unpoison.data.container import Dataset
 from unpoison.data.load import HUB_PREFIX, LoadOptions, load
 from unpoison.data.named.catalog import DIGITS, NAMES
@@ -38,7 +39,7 @@ from unpoison.evaluation.poison_files import (
 from unpoison.evaluation.subsets import FEWEST, counts_to_hold_out, shares_of_limit, stratified
 from unpoison.events import Listener, Progress, ignore
 from unpoison.seeds import Seeds
-from unpoison.types import IndexArray
+from unpoison.types import IndexArray, LabelArray
 
 USUAL_TEST_SHARE = 0.2
 INPUT = ("label", "text", "id_column", "split", "image", "image_size")
@@ -58,6 +59,10 @@ class PoisonOptions:
     test_share: float | None = None
     """Share of each class to hold out where the source has no test split; None: a fifth. 0: no test set."""
     preview: Path | None = None
+    augmentation: str | None = None
+    """How networks of the attacker's vary images in training; None: as suits the dataset."""
+    ispl_changes: Mapping[str, Any] = field(default_factory=dict)
+    """``adaptive``: settings in which the defense that is attacked differs from the preset."""
     load: LoadOptions = field(default_factory=LoadOptions)
 
     def __post_init__(self) -> None:
@@ -221,7 +226,7 @@ def _held_out(
 def _attack(job: _Job, options: PoisonOptions, listener: Listener) -> _Done:
     attack, settings = _made(job, options)
     if find(options.attack).needs_components:  # only now: wrong options should not take minutes to tell
-        components = _components(job, settings["learner"], options.seed, listener)
+        components = _components(job, settings, options, listener)
         attack, _ = _made(job, options, components=components)
     listener(Progress("poisoning", 0, 1))
     poisoned, truth = attack.apply(job.train, seed=options.seed)
@@ -237,7 +242,7 @@ def _made(
     columns = job.form.columns
     settings = resolve(options.attack, options.settings, job.train, columns=columns)
     known = np.zeros(len(job.train), dtype=np.int64) if components is None else components
-    extras = Extras(columns, known, job.dataset.augmentation)
+    extras = Extras(columns, known, options.augmentation or job.dataset.augmentation)
     return build(options.attack, options.settings, job.train, seed=options.seed, extras=extras), settings
 
 
@@ -277,6 +282,8 @@ def _identity(job: _Job, options: PoisonOptions) -> dict[str, object]:
         "data": job.dataset.fingerprint,
         "attack": options.attack,
         "settings": plain(options.settings),
+        "augmentation": options.augmentation,
+        "ispl_changes": plain(options.ispl_changes),
         "seed": options.seed,
         "limit": options.limit,
         "versions": {"unpoison": __version__, "numpy": version("numpy"), "torch": version("torch")},
@@ -294,29 +301,37 @@ def hash_of_code(*packages: str) -> str:
     return digest.hexdigest()
 
 
-def _components(job: _Job, learner: str, seed: int, listener: Listener) -> NDArray[np.int64]:
-    """ISPL's components of the clean samples. Voters cannot change them, so they do as little as they can."""
+def _components(
+    job: _Job, settings: Mapping[str, Any], options: PoisonOptions, listener: Listener
+) -> NDArray[np.int64]:
+    """The partition of the clean samples that one run of the attacked defense's ISPL makes."""
     from unpoison.core.pipeline import sanitize
-    from unpoison.core.presets import settings_for
     from unpoison.learners.choose import LearnerChoice, choose
     from unpoison.learners.recipes import TrainingOptions
     from unpoison.runners.local import LocalRunner
 
-    training = replace(TrainingOptions(), augmentation=job.dataset.augmentation)
-    chosen = choose(
-        LearnerChoice(learner, training=training),
-        job.train.features,
-        job.train.labels,
-        n_classes=job.train.n_classes,
-    )
-    settings = settings_for(
-        job.train.labels, networks=chosen.is_network,
-        restarts=1, weak_epochs=1, weak_min_steps=0, self_training=False,
-    )  # fmt: skip
+    labels = job.train.labels
+    training = TrainingOptions(augmentation=options.augmentation or job.dataset.augmentation)
+    choice = LearnerChoice(settings["learner"], training=training)
+    chosen = choose(choice, job.train.features, labels, n_classes=job.train.n_classes)
+    ispl = _attackers_ispl(labels, settings["settings"], options.ispl_changes, networks=chosen.is_network)
     runner = LocalRunner(chosen.suitable_workers())
-    result = sanitize(job.train.labels, chosen.factory, settings, seed=seed, runner=runner, listener=listener)
+    result = sanitize(labels, chosen.factory, ispl, seed=options.seed, runner=runner, listener=listener)
     components: NDArray[np.int64] = result.components[0]
     return components
+
+
+def _attackers_ispl(
+    labels: LabelArray, preset: str, changes: Mapping[str, Any], *, networks: bool
+) -> Settings:
+    """The defense's settings of ISPL, for one partition alone.
+
+    Voters and self-training come after it and cannot change it, so they do as little as they can.
+    """
+    from unpoison.core.presets import settings_for
+
+    one = {"restarts": 1, "weak_epochs": 1, "weak_min_steps": 0, "self_training": False}
+    return settings_for(labels, preset=preset, networks=networks, **{**changes, **one})
 
 
 def _check_left(poisoned: Samples) -> None:

@@ -63,6 +63,8 @@ class Scenario:
     """Settings of ISPL that differ from the usual ones (the ablation)."""
     official: bool = False
     """Whether the authors' own marks and images are known (:mod:`unpoison.attacks.official`)."""
+    second_recipe: str | None = None
+    """How a second victim is trained on what the defense keeps: in the attacker's way (Sleeper Agent)."""
     seeds: tuple[int, ...] = SEEDS
 
     @property
@@ -174,7 +176,10 @@ def _appendix() -> Iterator[Scenario]:
 
 
 def _sleeper_agent() -> Iterator[Scenario]:
-    """24 runs with a seed each, a pair of classes each; the authors' default is 1% of the training set."""
+    """24 runs with a seed each, a pair of classes each; the authors' default is 1% of the training set.
+
+    The paper examines two victims of each: one trained as in its main experiments, one as the attacker does.
+    """
     for run in range(SLEEPER_RUNS):
         source = run % 10
         target = (source + SLEEPER_OFFSETS[run // 10]) % 10
@@ -186,6 +191,7 @@ def _sleeper_agent() -> Iterator[Scenario]:
             {"source": source, "target": target, "epsilon": 0.1},
             ("cifar10-sleeper-agent",),
             "resnet32",
+            second_recipe="sleeper-agent",
             seeds=(run,),
         )
 

@@ -93,6 +93,20 @@ FAST = Recipe(0.1, weight_decay=5e-4, schedule="one-cycle", continued_rate=0.05,
 COMPACT = Recipe(0.3, weight_decay=5e-4, schedule="one-cycle", continued_rate=0.05, nesterov=True)
 """``fast`` for ``compact``, whose normalisation stands a higher rate, and needs fewer epochs with it."""
 
+SLEEPER_AGENT = Recipe(0.1, weight_decay=5e-4, milestones=(14 / 80, 24 / 80, 35 / 80), nesterov=True)
+"""How Sleeper Agent's authors train a victim on CIFAR-10, with shifts of up to 4 pixels and mirroring: their
+code (github.com/hsouri/Sleeper-Agent, commit 9a5fdd2) with its default options. The rate, the decay and the
+batch are those of ``CONSERVATIVE`` in forest/hyperparameters.py; momentum and drops those of
+``get_optimizers`` in forest/victims/training.py, where 40 epochs are planned (40 // 2.667, 40 // 1.6 and
+40 // 1.142 are 14, 24 and 35) though ``--val_max_epoch`` trains victims for 80: more than half of the
+training is at a thousandth of the first rate. Which commit the paper used is not known."""
+SLEEPER_AGENT_EPOCHS = 80
+"""Of a victim (``--val_max_epoch``)."""
+SLEEPER_AGENT_CRAFTING_EPOCHS = 40
+"""Of a network that poison is crafted on (``CONSERVATIVE``)."""
+ATTACKERS: dict[str, Recipe] = {"sleeper-agent": SLEEPER_AGENT}
+"""By attack, how its authors train: for experiments. Any network can be trained so."""
+
 RECIPES = ("fast", "paper", "paper-200")
 AUGMENTATIONS = ("none", "crop", "crop-flip")
 PRECISIONS = ("auto", "full", "mixed")
@@ -122,6 +136,8 @@ def recipe_for(network: str, name: str | None = None) -> Recipe:
     """The recipe called ``name`` for a network; by default the paper's, if it used that network."""
     if name is None:
         name = "paper" if network in PAPER else "fast"
+    if name in ATTACKERS:
+        return ATTACKERS[name]
     if name not in RECIPES:
         raise InputError(f"unknown recipe {name!r}; choose one of {', '.join(RECIPES)}")
     if name == "fast":
