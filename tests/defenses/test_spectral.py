@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from defenses.builders import GivenActivations, planted
-from unpoison.defenses.spectral import SpectralSignatures, n_outliers, spectral_scores
+from unpoison.defenses.spectral import (
+    LEAST_SHARE_200_EPOCHS,
+    SpectralSignatures,
+    n_outliers,
+    spectral_scores,
+)
 from unpoison.errors import InputError
 from unpoison.seeds import Seeds
 
@@ -31,8 +36,19 @@ def test_scores_are_those_of_the_paper(shape: tuple[int, int], centred: bool) ->
 
 def test_centred_scores_do_not_depend_on_where_the_class_lies() -> None:
     activations, _, _ = planted(30)
-    assert spectral_scores(activations + 100.0) == pytest.approx(spectral_scores(activations), rel=1e-6)
-    assert spectral_scores(activations + 100.0, centred=False).min() > 10.0
+    there, here = (spectral_scores(each, centred=True) for each in (activations + 100.0, activations))
+    assert there == pytest.approx(here, rel=1e-6)
+    assert spectral_scores(activations + 100.0).min() > 10.0
+
+
+def test_by_default_it_is_the_official_code() -> None:
+    """Which the paper uses: the direction is of the centred activations, the scores are not."""
+    activations = np.random.default_rng(2).normal(size=(40, 7)) * np.arange(1, 8) + 3.0
+    assert spectral_scores(activations) == pytest.approx(restated(activations, centred=False), rel=1e-6)
+    assert not SpectralSignatures().centred
+    assert not SpectralSignatures.for_epsilon(0.1).centred
+    removed = SpectralSignatures().judge_class(activations, seeds=Seeds(0)).removed
+    assert np.flatnonzero(removed).tolist() == sorted(np.argsort(restated(activations, centred=False))[-8:])
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.1, 10), (0.2, 20), (0.3, 30), (0.999, 99)])
@@ -80,9 +96,14 @@ def test_equal_activations_lose_their_share_at_random(centred: bool) -> None:
 
 def test_shares_of_the_appendix() -> None:
     assert [SpectralSignatures.for_epsilon(epsilon).share for epsilon in (0.05, 0.1, 0.2)] == [0.2, 0.2, 0.3]
-    assert SpectralSignatures.for_epsilon(0.2, epochs=3, centred=False, layer="x", min_steps=4) == (
-        SpectralSignatures(0.3, epochs=3, centred=False, layer="x", min_steps=4)
+    assert SpectralSignatures.for_epsilon(0.2, epochs=3, centred=True, layer="x", min_steps=4) == (
+        SpectralSignatures(0.3, epochs=3, centred=True, layer="x", min_steps=4)
     )
+    longer = [
+        SpectralSignatures.for_epsilon(epsilon, least_share=LEAST_SHARE_200_EPOCHS).share
+        for epsilon in (0.05, 0.1, 0.2)
+    ]
+    assert longer == [0.15, 0.15, 0.3]
 
 
 def test_the_model_is_trained_as_asked() -> None:

@@ -37,6 +37,9 @@ def test_medians_over_the_attacks_that_all_met_and_that_took_hold() -> None:
     assert found.title == "Defenses on the same 2 attacks at scale laptop"
     mine, other = rows(found)["mine"], rows(found)["other"]
     assert (mine["defended"], other["defended"]) == ("1 / 2", "1 / 2")  # 1.0% is not below 1%
+    assert (mine["of all"], other["of all"]) == ("1 / 3", "2 / 3")  # as the paper counts
+    assert (mine["below 5%"], other["below 5%"]) == ("1 / 2", "2 / 2")
+    assert (mine["below 5% of all"], other["below 5% of all"]) == ("1 / 3", "3 / 3")
     assert (mine["TMR"], mine["AUC"], mine["clean removed"]) == ("25.1", "0.500", "1.0")
     assert other["AUC"] == "0.750"
     assert mine["cost"] == "10"  # 8 epochs of training, 6 of forward passes at a third

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
+from unpoison.attacks.base import Samples, Truth
 from unpoison.core.learner import LearnerFactory
-from unpoison.core.result import Group
+from unpoison.core.result import Cost, Group
 from unpoison.data.named.fetch import fetch
 from unpoison.defenses.base import Decision
 from unpoison.defenses.controls import RandomFilter
@@ -21,10 +23,12 @@ from unpoison.errors import InputError
 from unpoison.evaluation import experiment, scales
 from unpoison.evaluation.bench import ON_CLEAN, BenchTask
 from unpoison.evaluation.comparison import epoch_equivalents
-from unpoison.evaluation.experiment import defense_for, estimate_seconds, run_task, set_up
+from unpoison.evaluation.experiment import Arena, defense_for, estimate_seconds, run_task, set_up
 from unpoison.evaluation.poisoning import Attacked, PoisonOptions, attacked
 from unpoison.evaluation.scales import LAPTOP, PAPER, Scale, Setup
 from unpoison.evaluation.scenarios import by_name, catalog
+from unpoison.evaluation.victims import Effect, Exam
+from unpoison.learners.choose import LearnerChoice
 from unpoison.types import BoolArray, LabelArray
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "gtsrb_32.npz"
@@ -153,6 +157,67 @@ def test_baselines_are_told_epsilon_and_trained_as_long_as_the_victim() -> None:
     assert (spectral.share, spectral.epochs) == (0.3, 10)
     trimmed: Any = defense_for("trimmed-loss", scenario, setup, planted)
     assert (trimmed.alpha, trimmed.first_epochs, trimmed.later_epochs) == (0.92, 8, 4)
+
+
+@pytest.mark.parametrize("scale", [PAPER, LAPTOP])
+@pytest.mark.parametrize("network", ["preactresnet18", "resnet32"])
+def test_with_200_epochs_only_the_final_model_has_more(scale: Scale, network: str) -> None:
+    """The captions: "when training for the final model for 200 epochs"."""
+    usual = by_name("cifar10-dirty-label-0-2-eps10")
+    longer = by_name(f"{usual.name}-{network}-200")
+    setups = {scenario: scale.setup_for(scenario) for scenario in (usual, longer)}
+    assert setups[longer].epochs == 2 * setups[usual].epochs
+    for name in ("trimmed-loss", "activation-clustering", "confident-learning"):
+        one, other = (defense_for(name, *each, np.zeros(3, dtype=np.bool_)) for each in setups.items())
+        assert one == other
+    spectral: list[Any] = [
+        defense_for("spectral-signatures", *each, np.zeros(3, dtype=np.bool_)) for each in setups.items()
+    ]
+    assert spectral[0].epochs == spectral[1].epochs == setups[usual].epochs
+
+
+def test_the_papers_baselines_with_200_epochs() -> None:
+    planted = np.zeros(3, dtype=np.bool_)
+    shares: dict[int, list[float]] = {100: [], 200: []}
+    for suffix in ("", "-resnet32-200"):
+        for epsilon in (5, 10, 20):
+            scenario = by_name(f"cifar10-dirty-label-0-2-eps{epsilon}{suffix}")
+            setup = PAPER.setup_for(scenario)
+            trimmed: Any = defense_for("trimmed-loss", scenario, setup, planted)
+            assert (trimmed.first_epochs, trimmed.later_epochs) == (80, 40)
+            spectral: Any = defense_for("spectral-signatures", scenario, setup, planted)
+            assert (spectral.epochs, spectral.centred) == (100, False)
+            shares[setup.epochs].append(spectral.share)
+    assert shares == {100: [0.2, 0.2, 0.3], 200: [0.15, 0.15, 0.3]}
+
+
+def recipes_of(scenario: str, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The recipes that a task at the paper's scale asks for: the defense's, then the victim's."""
+    samples = Samples.numbered(np.zeros((4, 32, 32, 3), np.uint8), np.array([0, 0, 1, 1]))
+    nobody = np.zeros(4, dtype=np.bool_)
+    exam = Exam(samples.features, samples.labels, np.array([0]), samples.features[:1], np.array([1]))
+    arena = Arena(samples, samples, Truth(nobody, nobody, samples.labels), exam, "crop")
+    asked: list[str | None] = []
+
+    def choose(choice: LearnerChoice, *_given: Any, **_options: Any) -> Any:
+        asked.append(choice.recipe)
+        return Mock()
+
+    def train(train: Samples, _keep: Any, _exam: Any, over: Any, *, epochs: int, **_options: Any) -> Effect:
+        over(train.features, train.labels)
+        assert epochs == by_name(scenario).epochs
+        return Effect(0.9, 0.0, 0.0, Cost())
+
+    monkeypatch.setattr(experiment, "set_up", lambda *_given, **_options: arena)
+    monkeypatch.setattr(experiment, "choose", choose)
+    monkeypatch.setattr(experiment, "train_and_examine", train)
+    run_task(BenchTask(scenario, "paper", "nothing", 0), work=Path())
+    return asked
+
+
+def test_the_schedule_of_200_epochs_is_the_victims_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert recipes_of("cifar10-dirty-label-0-2-eps5-resnet32-200", monkeypatch) == [None, "paper-200"]
+    assert recipes_of("cifar10-dirty-label-0-2-eps5", monkeypatch) == [None, None]
 
 
 @pytest.mark.parametrize(("name", "removed"), [("random", 15), ("random-50", 100), ("random-1", 2)])

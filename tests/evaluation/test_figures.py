@@ -25,7 +25,7 @@ def result(scenario: str, defense: str, tmr: float, *, took_hold: bool = True) -
 
 
 OURS = {
-    "baselines": [result("gtsrb-watermark-1-2-eps10", name, 0.4) for name in ("nothing", "ispl-authors")],
+    "baselines": [result("cifar10-dirty-label-3-7-eps10", name, 0.4) for name in ("nothing", "ispl-authors")],
     "ablation": [result(ablation_name(base, 4, 8), "ispl-paper", 0.1) for base in ABLATION_BASES],
 }
 
@@ -45,6 +45,30 @@ def test_baselines_are_those_of_the_table() -> None:
     assert list(rates) == ["ND", "SS", "AC", "ITLM", "ISPL+B"]
     assert rates["ND"][:2] == [79.8, 55.7]
     assert {len(values) for values in rates.values()} == {8}
+
+
+def test_ours_are_of_the_same_scenarios_as_the_papers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caption: "on the CIFAR-10 DLBD (1-to-1) scenario"."""
+    boxes = Mock()
+    monkeypatch.setattr(figures, "_boxes", boxes)
+    others = [
+        result(f"{name}-eps10{longer}", "ispl-paper", 0.7)
+        for name, longer in (
+            ("gtsrb-dirty-label-1-2", ""), ("cifar10-watermark-1-3", ""), ("cifar10-all-to-one-7", ""),
+            ("cifar10-adaptive-0-2", ""), ("imagenette-dirty-label-0-2", ""),
+            ("cifar10-dirty-label-3-7", "-resnet32-200"),
+        )
+    ]  # fmt: skip
+    ours = [*others, result("cifar10-dirty-label-3-7-eps10", "ispl-paper", 0.25)]
+    FIGURES["baselines"](ours, tmp_path / "a.png")
+    drawn = {call.kwargs["title"]: call.args[1] for call in boxes.call_args_list}
+    assert drawn["ours, laptop, epsilon 10%"] == {"ISPL+B": [25.0]}
+    assert len(drawn) == 6
+    boxes.reset_mock()
+    FIGURES["baselines"](others, tmp_path / "a.png")
+    assert len(boxes.call_args_list) == 3  # nothing of ours to show
 
 
 def test_attacks_that_did_not_take_hold_are_in_no_box() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from unpoison.errors import InputError
-from unpoison.evaluation.outcomes import outcomes, scale_of
+from unpoison.evaluation.outcomes import LENIENT, SUCCESS, outcomes, scale_of
 
 SCENARIO = "gtsrb-watermark-1-2-eps10"
 
@@ -37,6 +37,19 @@ def test_medians_in_percent() -> None:
 @pytest.mark.parametrize(("tmr", "defended"), [(0.0099, True), (0.01, False), (None, False)])
 def test_defended_is_below_one_percent(tmr: float | None, defended: bool) -> None:
     assert outcomes([run(0, tmr=tmr)])[SCENARIO, "ispl"].defended is defended
+
+
+@pytest.mark.parametrize(
+    ("tmr", "at_one", "at_five"),
+    [(0.0099, True, True), (0.01, False, True), (0.0499, False, True), (0.05, False, False)],
+)
+def test_below_a_threshold_whether_or_not_the_attack_took_hold(
+    tmr: float, at_one: bool, at_five: bool
+) -> None:
+    outcome = outcomes([run(0, tmr=tmr, took_hold=False)])[SCENARIO, "ispl"]
+    assert (outcome.below(SUCCESS), outcome.below(LENIENT)) == (at_one, at_five)
+    assert not outcome.defended
+    assert not outcomes([run(0, tmr=None)])[SCENARIO, "ispl"].below(LENIENT)
 
 
 @pytest.mark.parametrize(("held", "expected"), [("ttt", True), ("ttf", True), ("tff", False), ("tf", False)])

@@ -9,6 +9,12 @@ from statistics import fmean, stdev
 
 import pytest
 
+from unpoison.defenses.spectral import (
+    LEAST_SHARE,
+    LEAST_SHARE_200_EPOCHS,
+    SpectralSignatures,
+    n_outliers,
+)
 from unpoison.errors import InputError
 from unpoison.evaluation.published import (
     DEFENSES,
@@ -25,6 +31,7 @@ from unpoison.evaluation.published import (
     read_sleeper_agent,
     read_summary,
 )
+from unpoison.evaluation.published.counts import taking_hold
 from unpoison.evaluation.scenarios import tables
 
 LONGER = ("preactresnet18-200-epochs", "resnet32-200-epochs")
@@ -233,6 +240,25 @@ def test_attacks_that_fail_undefended_count_as_defended_in_the_paper() -> None:
 
 def test_a_threshold_of_five_percent_gives_142_as_the_text_says() -> None:
     assert sum(cell.tmr < 5 for _, defense, cell in cells(*SUMMARIZED) if defense == "ispl-paper") == 142
+    assert counts("ispl-paper", below=5.0)[TOTAL, TOTAL] == Count(142, 165)
+
+
+def test_counts_among_the_attacks_that_took_hold() -> None:
+    held = {
+        row.scenario: row.cells["ispl-paper"]
+        for table in SUMMARIZED
+        for row in read_rows(table)
+        if row.cells["nothing"].tmr > 10
+    }
+    for below, defended in (
+        (1.0, sum(cell.highlighted for cell in held.values())),
+        (5.0, sum(cell.tmr < 5 for cell in held.values())),
+    ):
+        found = counts("ispl-paper", below=below, undefended_above=10.0)
+        assert found[TOTAL, TOTAL] == Count(defended, len(held))
+        assert counts("nothing", below=below, undefended_above=10.0)[TOTAL, TOTAL] == Count(0, len(held))
+    assert taking_hold(10.0)[TOTAL, TOTAL] == Count(len(held), 165)
+    assert taking_hold(10.0)["5", "cifar10-clean-label"] == Count(2, 15)
 
 
 def test_highlighted_is_below_one_but_for_what_reads_one_after_rounding() -> None:
@@ -347,6 +373,30 @@ def test_spectral_signatures_removed_fifteen_percent_not_twenty() -> None:
         for scenario, count in removed(table, "spectral-signatures").items()
     }
     assert found == {(5, 7501), (5, 7502), (5, 7503), (10, 7500), (20, 15000)}
+
+
+def test_the_shares_of_the_preset_are_those_of_every_row_of_200_epochs() -> None:
+    for table in LONGER:
+        for scenario, count in removed(table, "spectral-signatures").items():
+            epsilon = row_of(scenario).epsilon
+            by_table, by_text = (
+                spectral_removals(epsilon, least) for least in (LEAST_SHARE_200_EPOCHS, LEAST_SHARE)
+            )
+            assert 0 <= count - by_table <= (2 if epsilon == 5 else 0)
+            assert (by_text == by_table) == (epsilon == 20)
+        assert len(removed(table, "spectral-signatures")) == 24
+
+
+def spectral_removals(epsilon: int, least_share: float) -> int:
+    """Of CIFAR-10, planted images having left the source class for the target class."""
+    share = SpectralSignatures.for_epsilon(epsilon / 100, least_share=least_share).share
+    sizes = (*[5000] * 8, 5000 + 50 * epsilon, 5000 - 50 * epsilon)
+    return sum(n_outliers(share, size) for size in sizes)
+
+
+def test_what_spectral_signatures_removed_in_the_main_table_is_not_printed() -> None:
+    assert removed("cifar10-dirty-label", "spectral-signatures") == {}
+    assert len(removed("cifar10-dirty-label", "ispl-paper")) == 24
 
 
 def test_the_tables_of_200_epochs_read_like_attack_success() -> None:

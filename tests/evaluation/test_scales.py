@@ -46,6 +46,15 @@ def test_more_epochs_in_the_paper_are_more_at_every_scale() -> None:
     assert longer.epochs == 2 * usual.epochs
 
 
+def test_victims_of_200_epochs_have_the_recipe_for_them_if_the_network_is_the_papers() -> None:
+    for scenario in catalog():
+        expected = "paper-200" if scenario.epochs == 200 else None
+        assert PAPER.setup_for(scenario).victim_recipe == expected
+        assert scale_named("full-resnet32").setup_for(scenario).victim_recipe == expected
+        assert LAPTOP.setup_for(scenario).victim_recipe is None
+    assert {scenario.epochs for scenario in catalog()} == {100, 200}
+
+
 def test_changes_of_the_scale_and_of_the_scenario_come_together() -> None:
     scale = Scale("small", {"cifar10": Setup("compact", 5, changes={"restarts": 1})}, own_networks=False)
     scenario = by_name("cifar10-dirty-label-0-2-eps10-alpha-1-beta-1-8")

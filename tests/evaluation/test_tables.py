@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
+from math import sqrt
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -60,7 +62,8 @@ def test_every_table_in_every_form(name: str, form: Any) -> None:
 
 def test_the_summary_begins_as_the_paper_prints_it() -> None:
     table = build("summary")
-    assert table.rows[:4] == (
+    assert table.columns[-4] == "total"
+    assert tuple(row[:-3] for row in table.rows[:4]) == (
         ("ISPL+B (paper)", "5", "7 / 8", "4 / 4", "4 / 4", "6 / 8", "15 / 15", "6 / 8", "8 / 8", "50 / 55"),
         ("ISPL+B (paper)", "10", "8 / 8", "4 / 4", "2 / 4", "5 / 8", "15 / 15", "6 / 8", "8 / 8", "48 / 55"),
         ("ISPL+B (paper)", "20", "7 / 8", "4 / 4", "2 / 4", "1 / 8", "11 / 15", "5 / 8", "6 / 8", "36 / 55"),
@@ -69,20 +72,29 @@ def test_the_summary_begins_as_the_paper_prints_it() -> None:
             "22 / 24", "134 / 165",
         ),
     )  # fmt: skip
-    totals = {row[0]: row[-1] for row in table.rows if row[1] == "total"}
+
+
+def test_the_summary_has_the_papers_total_and_that_of_attacks_that_took_hold_at_one_and_five_percent() -> (
+    None
+):
+    table = build("summary")
+    assert table.columns[-4:] == ("total", "took hold", "below 5%", "took hold, below 5%")
+    totals = {row[0]: row[-4:] for row in table.rows if row[1] == "total"}
     assert totals == {
-        "ISPL+B (paper)": "134 / 165",
-        "ND (paper)": "31 / 165",
-        "SS (paper)": "1 / 24",
-        "AC (paper)": "5 / 24",
-        "ITLM (paper)": "4 / 24",
+        "ISPL+B (paper)": ("134 / 165", "88 / 116", "142 / 165", "94 / 116"),
+        "ND (paper)": ("31 / 165", "0 / 116", "44 / 165", "0 / 116"),
+        "SS (paper)": ("1 / 24", "0 / 21", "7 / 24", "4 / 21"),
+        "AC (paper)": ("5 / 24", "2 / 21", "8 / 24", "5 / 21"),
+        "ITLM (paper)": ("4 / 24", "1 / 21", "5 / 24", "2 / 21"),
+        "attack took hold (paper)": ("116 / 165", "-", "-", "-"),
     }
 
 
-def test_the_summary_counts_ours_only_where_the_attack_took_hold() -> None:
+def test_the_summary_counts_ours_of_all_and_of_those_where_the_attack_took_hold() -> None:
     results = [
         run("gtsrb-watermark-1-2-eps10"),
-        run("gtsrb-watermark-2-13-eps10", tmr=0.3),
+        run("gtsrb-watermark-2-13-eps10", tmr=0.03),
+        run("gtsrb-watermark-38-4-eps10", tmr=0.3),
         run("gtsrb-watermark-0-2-eps10", took_hold=False),
         run("gtsrb-watermark-0-2-eps10", "oracle", took_hold=False),
         run("gtsrb-watermark-1-2-eps10", "oracle"),
@@ -91,8 +103,10 @@ def test_the_summary_counts_ours_only_where_the_attack_took_hold() -> None:
     rows = records(build("summary", results))
     held = find(rows, defense="attack took hold (ours)", epsilon="10")
     ours = find(rows, defense="ispl-paper (ours)", epsilon="10")
-    assert (held["gtsrb-watermark"], held["cifar10-watermark"], held["total"]) == ("2 / 3", "-", "2 / 3")
-    assert (ours["gtsrb-watermark"], ours["total"]) == ("1 / 2", "1 / 2")
+    assert (held["gtsrb-watermark"], held["cifar10-watermark"], held["total"]) == ("3 / 4", "-", "3 / 4")
+    assert (ours["gtsrb-watermark"], ours["cifar10-watermark"]) == ("2 / 4", "-")
+    assert (ours["total"], ours["took hold"]) == ("2 / 4", "1 / 3")
+    assert (ours["below 5%"], ours["took hold, below 5%"]) == ("3 / 4", "2 / 3")
     assert not any(row["defense"] == "oracle (ours)" for row in rows)
 
 
@@ -147,18 +161,52 @@ def test_the_ablation_averages_what_took_hold() -> None:
     assert [row["by"] for row in records(build("ablation-tmr"))] == ["paper"] * 6
 
 
-def test_sleeper_agent_gives_mean_and_spread() -> None:
-    names = [scenario.name for scenario in of_table("cifar10-sleeper-agent")]
-    results = [
-        run(names[0], asr=0.1),
-        run(names[1], asr=0.3, took_hold=False),
-        run(names[0], "nothing", asr=0.5),
+SLEEPER = "cifar10-sleeper-agent"
+
+
+def sleeper_runs() -> list[dict[str, Any]]:
+    names = [scenario.name for scenario in of_table(SLEEPER)]
+    rates = (0.1, 0.2, 0.9)  # of a median that is not the mean
+    return [
+        *(
+            run(name, asr=rate, attacker_asr=rate / 2, attacker_accuracy=0.8, took_hold=rate > 0.15)
+            for name, rate in zip(names, rates, strict=False)
+        ),
+        run(names[0], "nothing", asr=0.5, attacker_asr=0.7, attacker_tmr=0.6, took_hold=False),
     ]
-    rows = records(build("cifar10-sleeper-agent", results))
-    assert find(rows, by="paper", training="attacker", defense="nothing")["ASR"] == "49.1 (38.3)"
-    ours = find(rows, by="ours", defense="ispl-paper")
-    assert (ours["ASR"], ours["accuracy"], ours["took hold"]) == ("20.0 (14.1)", "90.0 (0.0)", "1 / 2")
-    assert find(rows, by="ours", defense="nothing")["ASR"] == "50.0"
+
+
+def test_sleeper_agent_gives_mean_and_standard_error_of_both_experiments() -> None:
+    """The paper: "the mean over 24 runs, with the standard error in parentheses"."""
+    rows = records(build(SLEEPER, sleeper_runs()))
+    deviation = stdev([10.0, 20.0, 90.0])
+    ours = find(rows, by="ours", training="defender", defense="ispl-paper")
+    assert ours["ASR"] == f"40.0 ({deviation / sqrt(3):.1f})" == "40.0 (25.2)"
+    assert (ours["ASR deviation"], ours["runs"]) == (f"{deviation:.1f}", "3")
+    assert (ours["accuracy"], ours["took hold"]) == ("90.0 (0.0)", "2 / 3")
+    second = find(rows, by="ours", training="attacker", defense="ispl-paper")
+    assert (second["ASR"], second["accuracy"]) == ("20.0 (12.6)", "80.0 (0.0)")
+    assert (
+        second["took hold"] == "1 / 3"
+    )  # of the first victim of the attacker's way, whatever the other says
+    alone = find(rows, by="ours", training="attacker", defense="nothing")
+    assert (alone["ASR"], alone["ASR deviation"], alone["took hold"]) == ("70.0", "", "1 / 1")
+
+
+def test_sleeper_agents_second_experiment_is_the_papers() -> None:
+    rows = records(build(SLEEPER))
+    theirs = [
+        find(rows, training="attacker", defense=by)["ASR"] for by in ("nothing", "ispl-paper", "oracle")
+    ]
+    assert theirs == ["49.1 (38.3)", "14.1 (15.6)", "2.4 (2.2)"]
+    assert find(rows, training="attacker", defense="ispl-paper")["accuracy"] == "87.5 (0.6)"
+    assert {row["runs"] for row in rows} == {"24"}
+
+
+def test_results_without_the_second_experiment_have_no_row_of_it() -> None:
+    (name, *_) = (scenario.name for scenario in of_table(SLEEPER))
+    rows = records(build(SLEEPER, [run(name)]))
+    assert [row["training"] for row in rows if row["by"] == "ours"] == ["defender"]
 
 
 def test_scales_are_never_mixed() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,18 @@ def test_the_appendix_models(network: str, rate: float, decay: float, drops: tup
     for epoch in range(100):
         passed = sum(epoch >= drop for drop in drops)
         assert recipe.rate_at((epoch + 0.5) / 100) == pytest.approx(rate / 10**passed)
+
+
+@pytest.mark.parametrize(
+    ("network", "drops"), [("preactresnet18", (100, 150, 180)), ("resnet32", (100, 150))]
+)
+def test_final_models_of_200_epochs(network: str, drops: tuple[int, ...]) -> None:
+    """As in the authors' code; all else is as for 100 epochs."""
+    recipe, usual = recipe_for(network, "paper-200"), PAPER[network]
+    assert replace(recipe, milestones=usual.milestones) == usual
+    for epoch in range(200):
+        passed = sum(epoch >= drop for drop in drops)
+        assert recipe.rate_at((epoch + 0.5) / 200) == pytest.approx(usual.learning_rate / 10**passed)
 
 
 def test_one_cycle_rises_and_falls_to_nothing() -> None:
@@ -56,11 +69,12 @@ def test_by_name() -> None:
     assert recipe_for("resnet32") is PAPER["resnet32"]
     assert recipe_for("resnet32", "fast") is FAST
     assert recipe_for("mine:net") is FAST
-    with pytest.raises(
-        InputError, match="no recipe for 'compact', only for preactresnet18, resnet32, resnet56"
-    ):
-        recipe_for("compact", "paper")
-    with pytest.raises(InputError, match="unknown recipe 'slow'; choose one of fast, paper"):
+    for name in ("paper", "paper-200"):
+        with pytest.raises(
+            InputError, match="no recipe for 'compact', only for preactresnet18, resnet32, resnet56"
+        ):
+            recipe_for("compact", name)
+    with pytest.raises(InputError, match="unknown recipe 'slow'; choose one of fast, paper, paper-200"):
         recipe_for("compact", "slow")
 
 
