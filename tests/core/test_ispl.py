@@ -14,7 +14,9 @@ from unpoison.types import IndexArray
 from .fakes import ScriptedLearner
 
 NAN = float("nan")
-PLAIN = IsplSettings(rounds=2, coverage=1.0, alpha=1.0, momentum=0.0, class_floor=0.0)
+PLAIN = IsplSettings(
+    rounds=2, coverage=1.0, alpha=1.0, momentum=0.0, class_floor=0.0, beta_from="fits"
+)
 """p = 1/2 in the first round, so beta = 1, 1/2, 1/2, 1/2; trained on all of the current set."""
 
 
@@ -114,6 +116,13 @@ def test_sample_draws_alpha_of_each_class_of_the_current_set() -> None:
         assert len(drawn) == 4
         assert (labels[drawn] == 0).all()
     assert third.tolist() != fourth.tolist()
+
+
+def test_the_papers_beta_starts_at_three_times_p() -> None:
+    """p = 1/2: 3p and 2p are all there is, then p. The authors' code starts with 2p."""
+    learner = ScriptedLearner(losses=[np.arange(400.0).tolist()])
+    run(learner, [0] * 400, settings=replace(PLAIN, beta_from="3p"))
+    assert [len(fit.indices) for fit in learner.fits] == [400, 400, 400, 200]
 
 
 def test_half_then_all_in_the_first_round() -> None:

@@ -356,6 +356,19 @@ def test_a_weak_learner_may_go_on_from_its_component() -> None:
     assert result.predicted.tolist() == SAID
 
 
+@pytest.mark.parametrize("weak_start", ["fresh", "component"])
+def test_a_weak_learner_may_bring_its_rate_to_an_end(weak_start: Any) -> None:
+    made: list[ScriptedLearner] = []
+
+    def factory(seed: int) -> ScriptedLearner:
+        made.append(Voter(LOSSES, SAID))
+        return made[-1]
+
+    settings = replace(ONE, restarts=1, weak_start=weak_start, weak_annealing=True)
+    sanitize(LABELS, factory, settings, seed=0)
+    assert [fit.final for learner in made for fit in learner.fits] == [False, False, False, True]
+
+
 def test_one_voter_has_no_outsiders() -> None:
     with pytest.raises(InputError, match="'voters' parameter of IsplSettings must be 'all'"):
         IsplSettings(rounds=1, restarts=1, voters="outsiders")
@@ -363,6 +376,8 @@ def test_one_voter_has_no_outsiders() -> None:
 
 def test_self_training_starts_from_the_vote_and_has_the_last_word() -> None:
     result = vote(replace(ONE, self_training=True))
+    assert result.voted is not None
+    assert result.voted.tolist() == vote(ONE).keep.tolist()
     assert result.keep.tolist() == [said == label for said, label in zip(SAID, LABELS.tolist(), strict=True)]
 
 
@@ -377,5 +392,6 @@ def test_a_learner_is_told_the_budget_of_each_step() -> None:
     result = sanitize(LABELS, factory, settings, seed=0)
     budgets = [[(fit.epochs, fit.min_steps) for fit in learner.fits] for learner in made]
     assert budgets == [[(8, 22), (4, 11), (4, 11)], [(40, 22)], [(5, 0), (5, 0)]]
+    assert not any(fit.final for learner in made for fit in learner.fits), "the rate is constant throughout"
     assert result.cost == sum((learner.cost for learner in made), Cost())
     assert made[1].fits[0].indices == np.flatnonzero(result.components[0] == 0).tolist()

@@ -9,7 +9,10 @@ from unpoison.core.self_training import recover
 
 from .fakes import ScriptedLearner
 
-SETTINGS = IsplSettings(self_training_updates=3, self_training_interval=5, self_training_momentum=0.8)
+SETTINGS = IsplSettings(
+    self_training_updates=3, self_training_interval=5, self_training_momentum=0.8,
+    self_training_returns="updated",
+)  # fmt: skip
 
 
 def recovered(learner: ScriptedLearner, keep: list[int], *, settings: IsplSettings = SETTINGS) -> list[int]:
@@ -23,6 +26,16 @@ def test_an_agreeing_sample_comes_back_and_a_disagreeing_one_goes() -> None:
     learner = ScriptedLearner(predictions=[[0, 0, 1, 1]])
     assert recovered(learner, [1, 2]) == [0, 1]
     assert [fit.indices for fit in learner.fits] == [[1, 2], [0, 1], [0, 1]]
+
+
+def test_the_paper_returns_what_the_last_epoch_trained_on() -> None:
+    """The authors' code updates that set once more."""
+    said = [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0]]
+    calm = replace(SETTINGS, self_training_momentum=0.0)
+    learner = ScriptedLearner(predictions=said)
+    assert recovered(learner, [1, 2], settings=replace(calm, self_training_returns="trained")) == [0, 1]
+    assert learner.fits[-1].indices == [0, 1]
+    assert recovered(ScriptedLearner(predictions=said), [1, 2], settings=calm) == [2, 3]
 
 
 def test_it_trains_five_epochs_between_updates() -> None:

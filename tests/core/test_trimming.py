@@ -37,10 +37,10 @@ def chosen(mask: np.ndarray) -> list[int]:
         (1 / 4, [3 / 4, 2 / 4, 1 / 4, 1 / 4, 1 / 4]),
         (1 / 3, [1.0, 2 / 3, 1 / 3, 1 / 3, 1 / 3]),
         (0.33333333333333337, [1.0, 2 / 3, 1 / 3, 1 / 3, 1 / 3]),  # 1 / p is 2.9999999999999996
-        (0.4, [0.8, 0.4, 0.4, 0.4]),
-        (1 / 2, [1.0, 0.5, 0.5, 0.5]),
-        (0.5000000000000001, [1.0, 0.5, 0.5, 0.5]),  # 1 / p is 1.9999999999999996
-        (0.51, [0.51, 0.51, 0.51]),
+        (0.4, [1.0, 0.8, 0.4, 0.4]),
+        (1 / 2, [1.0, 1.0, 0.5, 0.5]),
+        (0.5000000000000001, [1.0, 1.0, 0.5, 0.5]),  # 1 / p is 1.9999999999999996
+        (0.51, [1.0, 1.0, 0.51]),
         (1.0, [1.0, 1.0, 1.0]),
     ],
 )
@@ -49,13 +49,36 @@ def test_beta_and_the_number_of_iterations_by_hand(p: float, betas: list[float])
     assert n_iterations(p) == len(betas)
 
 
+@pytest.mark.parametrize(
+    ("p", "betas"),
+    [
+        (1 / 8, [3 / 8, 2 / 8, 1 / 8, 1 / 8, 1 / 8]),
+        (1 / 3, [1.0, 2 / 3, 1 / 3, 1 / 3, 1 / 3]),
+        (0.4, [0.8, 0.4, 0.4, 0.4]),
+        (1 / 2, [1.0, 0.5, 0.5, 0.5]),
+        (0.51, [0.51, 0.51, 0.51]),
+        (1.0, [1.0, 1.0, 1.0]),
+    ],
+)
+def test_beta_of_the_authors_starts_with_what_fits(p: float, betas: list[float]) -> None:
+    """max(1, min(3, N - 2 - t)) * p: another schedule than the text's once 3p is more than there is."""
+    assert beta_schedule(p, start="fits") == pytest.approx(betas)
+
+
+@pytest.mark.parametrize(("rounds", "differ"), [(8, [6, 7]), (4, [2, 3])])
+def test_text_and_code_differ_in_the_last_two_rounds(rounds: int, differ: list[int]) -> None:
+    p = [1 / rounds * 0.96 / (1 - 0.96 * i / rounds) for i in range(rounds)]
+    assert [i for i in range(rounds) if beta_schedule(p[i]) != beta_schedule(p[i], start="fits")] == differ
+
+
 @settings(deadline=None)
 @given(st.floats(1e-3, 1.0))
-def test_beta_falls_from_at_most_one_to_p_and_ends_with_three_times_p(p: float) -> None:
+def test_beta_falls_from_at_most_one_to_p(p: float) -> None:
     betas = beta_schedule(p)
     assert all(later <= earlier for earlier, later in pairwise(betas))
-    assert betas[0] <= min(1.0, 3 * p + 1e-12)
-    assert betas[-3:] == pytest.approx([p, p, p])
+    assert betas[0] == pytest.approx(min(1.0, 3 * p))
+    assert betas[-1] == pytest.approx(p)
+    assert beta_schedule(p, start="fits")[-3:] == pytest.approx([p, p, p])
     assert len(betas) == 2 + max(1, min(3, int(1 / p + 1e-9)))
 
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from core.fakes import CentroidFactory, two_blobs
 from core.test_out_of_subset import World
 from unpoison.core.pipeline import sanitize
-from unpoison.core.presets import AUTHORS, PAPER_CIFAR10, PAPER_GTSRB, settings_for
+from unpoison.core.presets import AUTHORS_GTSRB, PAPER_CIFAR10, PAPER_GTSRB, settings_for
 from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.errors import InputError
 from unpoison.learners.sklearn import SklearnFactory
@@ -49,7 +49,7 @@ def test_what_was_judged_together_is_counted_as_in_the_components() -> None:
 
 @pytest.mark.parametrize(
     ("preset", "expected"),
-    [("paper-cifar10", PAPER_CIFAR10), ("paper-gtsrb", PAPER_GTSRB), ("authors", AUTHORS)],
+    [("paper-cifar10", PAPER_CIFAR10), ("paper-gtsrb", PAPER_GTSRB), ("authors-gtsrb", AUTHORS_GTSRB)],
 )
 def test_the_named_settings(preset: str, expected: Any) -> None:
     assert Incompatibility(preset=preset).settings(LABELS, FACTORY) == expected

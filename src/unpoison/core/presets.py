@@ -108,7 +108,7 @@ def auto_ispl_for_networks(labels: LabelArray) -> IsplSettings:
     are no training.
     """
     paper = PAPER_CIFAR10 if _smallest_class(labels) >= LARGE_CLASS else PAPER_GTSRB
-    return replace(paper, min_steps=50, weak_min_steps=400)
+    return replace(paper, min_steps=40, weak_min_steps=400)
 
 
 def _smallest_class(labels: LabelArray) -> int:
