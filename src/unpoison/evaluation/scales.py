@@ -143,7 +143,7 @@ def with_network(network: str) -> Scale:
 
 _QUICK_ISPL = {
     "rounds": 4, "restarts": 1, "alpha": 0.5, "first_epochs": 4, "epochs": 2, "weak_epochs": 10,
-    "weak_min_steps": 150, "weak_annealing": True,
+    "weak_min_steps": 150, "weak_annealing": True, "beta_from": "fits",
     "self_training_updates": 4, "self_training_interval": 2, "self_training_returns": "updated",
 }  # fmt: skip
 """One restart, and epochs cut as the victim's are; components as large as the paper's are on GTSRB."""
