@@ -155,9 +155,12 @@ def table(
 ) -> None:
     """Print the table NAME of the paper, with the results in --out beside its numbers.
 
-    The table 'comparison' is ours: the defenses on the scenarios that all of them were run on.
+    Three tables are ours. 'comparison': the defenses on the scenarios that all of them were run on.
+    'reproduction': each run of the paper's method beside the paper's row. 'components': where ISPL put what
+    was planted.
     """
     from unpoison.evaluation.comparison import COMPARISON, compare
+    from unpoison.evaluation.reproduction import COMPONENTS, REPRODUCTION, by_component, reproduce
     from unpoison.evaluation.tables import build
 
     if published == (out is not None):
@@ -168,6 +171,10 @@ def table(
     only = _with_results(names, found)
     if name == COMPARISON and not published:
         click.echo(_shown_lines(compare(found, only=only).render(form)))
+        return
+    if name in (REPRODUCTION, COMPONENTS) and not published:
+        build_one = reproduce if name == REPRODUCTION else by_component
+        click.echo(_shown_lines(build_one(found, **({"defense": only[0]} if only else {})).render(form)))
         return
     found = [result for result in _attacked(found) if not only or result["defense"] in only]
     click.echo(_shown_lines(build(name, found).render(form)))

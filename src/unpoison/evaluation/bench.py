@@ -32,6 +32,9 @@ UNDEFENDED = "nothing"
 """The defense that is none."""
 ON_CLEAN = "+clean"
 """After the name of a defense: the same on the data before the attack."""
+WITH_IMAGES = ("clean-label", "watermark")
+"""Families of attacks that use images which may be the official ones or our own."""
+OFFICIAL, OURS = "official", "ours"
 TOOK_HOLD = 0.1
 """An attack takes hold if it misleads an undefended victim more often than this."""
 TRACEBACK_LIMIT = 20_000
@@ -85,11 +88,10 @@ class BenchTask:
     @property
     def images(self) -> str | None:
         """Whose images the attack uses, ``official`` or ``ours``; None where there is no choice."""
-        given = {"clean-label": self.arrays, "watermark": self.watermarks}
         family = by_name(self.scenario).family
-        if family not in given:
+        if family not in WITH_IMAGES:
             return None
-        return "official" if given[family] else "ours"
+        return OFFICIAL if {"clean-label": self.arrays, "watermark": self.watermarks}[family] else OURS
 
 
 class Experiment(Protocol):
