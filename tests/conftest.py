@@ -29,3 +29,14 @@ def gtsrb_32() -> Path:
 @pytest.fixture(scope="session")
 def imagenette_112() -> Path:
     return beside("imagenette_112.tar.xz")
+
+
+@pytest.fixture(scope="session")
+def authors_gtsrb_peace() -> Path:
+    """What the authors' code makes of GTSRB with a peace sign on a tenth of class 1, labelled 2."""
+    return beside("authors_gtsrb_peace.npz")
+
+
+@pytest.fixture(scope="session")
+def peace_sign() -> Path:
+    return beside("triggers/peace.png")

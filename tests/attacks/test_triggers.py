@@ -123,6 +123,14 @@ class TestRandom:
         for shape in SHAPES:
             assert random_mark(3, 32, 32, shape=shape).color == free.color
 
+    def test_every_pair_of_classes_has_a_mark_of_its_own(self) -> None:
+        """As in the authors' generator, which draws one for each pair in turn."""
+        pairs = [(0, 2), (1, 2), (1, 0), (2, 13), (38, 4), (31, 24), (15, 29), (9, 18)]
+        for draw in (random_mark, random_patch):
+            marks = [draw(seed, 32, 32, pair=pair) for seed in range(3) for pair in pairs]
+            assert len(set(marks)) == 24
+            assert marks == [draw(seed, 32, 32, pair=pair) for seed in range(3) for pair in pairs]
+
     def test_a_patch_is_in_sight(self) -> None:
         patches = [random_patch(seed, 8, 6) for seed in range(200)]
         everywhere = {(row, column) for row in range(4) for column in range(2)}

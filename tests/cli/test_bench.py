@@ -230,6 +230,10 @@ def test_limited_runs_go_on_one_after_the_other(experiment: Any, tmp_path: Path)
         (("--scale", "x"), "no scale is called 'x'"),
         (("--address", "auto"), "add --runner ray"),
         (("--workers", "0"), "'--workers'"),
+        (("--network", "resnet32"), "--network goes with --scale full"),
+        (("--network", "resnet1", "--scale", "full"), "'resnet1' is not one of the paper's networks"),
+        (("--arrays", "nowhere"), "nowhere does not exist"),
+        (("--watermarks", "nowhere"), "nowhere does not exist"),
     ],
 )
 def test_bad_options(options: tuple[str, ...], message: str, experiment: Any, tmp_path: Path) -> None:
@@ -237,6 +241,29 @@ def test_bad_options(options: tuple[str, ...], message: str, experiment: Any, tm
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert not (tmp_path / "results").exists()
+
+
+def test_another_network_is_another_scale(experiment: Any, tmp_path: Path) -> None:
+    arguments = ("bench", "run", "--scenario", SCENARIO, "--seeds", "1", "--out", tmp_path, "--scale", "full")
+    assert call(*arguments, "--network", "resnet32").code == 0
+    assert call(*arguments, "--network", "compact").code == 0
+    assert [task.scale for task in experiment.calls] == ["full-resnet32"] * 2 + ["full"] * 2
+    done = call("bench", "table", "gtsrb-watermark", "--out", tmp_path, "--scale", "full-resnet32")
+    assert (done.code, "full-resnet32" in done.out) == (0, True)
+
+
+def test_official_images_are_not_mixed_with_ours(experiment: Any, tmp_path: Path) -> None:
+    run = experiment.run_task
+    experiment.run_task = lambda task, *, work: {**run(task, work=work), "images": task.images}
+    arguments = ("bench", "run", "--scenario", SCENARIO, "--seeds", "1", "--out", tmp_path / "results")
+    assert call(*arguments).code == 0
+    done = call(*arguments, "--watermarks", tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "was run with the images 'ours', and 'official' are asked for; choose another --out" in done.err
+    other = call(*arguments[:-1], tmp_path / "official", "--watermarks", tmp_path)
+    assert other.code == 0
+    assert [task.images for task in experiment.calls] == ["ours"] * 2 + ["official"] * 2
+    assert experiment.calls[-1].watermarks == str(tmp_path.resolve())
 
 
 def test_ray_that_is_not_installed(experiment: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,14 @@ from unpoison.evaluation.scenarios import (
     ABLATION_BASES,
     CIFAR10_PAIRS,
     SEEDS,
+    WATERMARK_FILES,
     Scenario,
     ablation_name,
     by_name,
     catalog,
     of_table,
     tables,
+    with_images,
 )
 from unpoison.learners.recipes import PAPER
 
@@ -132,6 +134,33 @@ def test_the_authors_own_marks_serve_the_first_three_seeds() -> None:
     ]
     assert "official-seed" not in scenario.options
     assert "official-seed" not in by_name("gtsrb-dirty-label-1-2-eps5").options_for(0)
+
+
+def test_official_images_take_the_place_of_ours() -> None:
+    """Which picture goes with which pair is written down once: the drawing's."""
+    for table in ("cifar10-watermark", "gtsrb-watermark"):
+        for scenario in of_table(table):
+            options = with_images(scenario.options, arrays="a", watermarks="w")
+            assert options == {
+                **{name: value for name, value in scenario.options.items() if name != "trigger"},
+                "png": f"w/{WATERMARK_FILES[scenario.options['trigger']]}",
+            }
+            assert with_images(scenario.options, arrays="a", watermarks="") == scenario.options
+    changed = by_name("cifar10-clean-label-l2-4-eps10").options
+    assert with_images(changed, arrays="a", watermarks="w") == {**changed, "arrays": "a"}
+    assert with_images(changed, arrays="", watermarks="w") == changed
+    plain = by_name("gtsrb-dirty-label-1-0-eps10").options
+    assert with_images(plain, arrays="a", watermarks="w") == plain
+
+
+def test_which_watermark_goes_with_which_pair() -> None:
+    """Ours; the paper does not say. docs/paper.md has it in a table."""
+    assert [s.options["trigger"] for s in of_table("gtsrb-watermark") if s.epsilon == 10] == 2 * list(
+        DRAWINGS
+    )
+    assert [s.options["trigger"] for s in of_table("cifar10-watermark") if s.epsilon == 10] == 2 * list(
+        DRAWINGS
+    )
 
 
 def test_every_watermark_is_used_as_often() -> None:

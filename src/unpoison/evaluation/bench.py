@@ -272,8 +272,7 @@ def _check_images(wanted: Mapping[str, BenchTask], before: Reading) -> None:
         found, asked = record["result"].get("images"), wanted[name].images
         if found is not None and found != asked:
             raise InputError(
-                f"{name} was run with {found} images, and is asked for with {asked} ones now; "
-                "choose another --out"
+                f"{name} was run with the images {found!r}, and {asked!r} are asked for; choose another --out"
             )
 
 
