@@ -166,7 +166,7 @@ def test_the_recorded_grid_covers_every_family_of_the_main_table() -> None:
         (by_name(task.scenario).dataset, task.defense) for task in poisoned
     }
     assert {dataset for dataset, _ in on_clean} == {"cifar10", "gtsrb"}
-    assert ("gtsrb", "ispl-authors+clean") in on_clean
+    assert ("gtsrb", "ispl-authors-reduced+clean") in on_clean
     assert ("gtsrb", "oracle+clean") not in on_clean
 
 
@@ -184,8 +184,8 @@ def test_held_out_scenarios_are_other_ones_than_the_recorded() -> None:
 def test_the_default_is_what_is_recorded() -> None:
     pytest.importorskip("torch")
     assert defenses() == list(dict.fromkeys(t.defense for t in recorded("laptop") if "+" not in t.defense))
-    assert "ispl" not in defenses()  # at the scale of the paper it is ispl-paper again
-    assert defenses(["random-9", "ispl+clean", "random-9"]) == ["random-9", "ispl+clean"]
+    assert "ispl-paper" not in defenses()  # hours a scenario
+    assert defenses(["random-9", "ispl-paper+clean", "random-9"]) == ["random-9", "ispl-paper+clean"]
 
 
 # --- running -----------------------------------------------------------------------------------------------

@@ -1,35 +1,78 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from unpoison.core.config import IsplSettings
 from unpoison.core.presets import settings_for
 from unpoison.data.named.catalog import CATALOG
+from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.errors import InputError
-from unpoison.evaluation.scales import LAPTOP, PAPER, SCALES, Scale, Setup, scale_named
-from unpoison.evaluation.scenarios import by_name, catalog, of_table
+from unpoison.evaluation.experiment import defense_for
+from unpoison.evaluation.scales import FULL, LAPTOP, PAPER, SCALES, Scale, Setup, scale_named
+from unpoison.evaluation.scenarios import Scenario, by_name, catalog, of_table
 
 LABELS = np.repeat(np.arange(10), 200)
 
 
+def settings_of(name: str, scale: Scale, scenario: Scenario) -> dict[str, Any]:
+    """What a defense of that name is run with."""
+    setup = scale.setup_for(scenario)
+    defense = defense_for(name, scenario, setup, np.zeros(len(LABELS), dtype=np.bool_))
+    assert isinstance(defense, Incompatibility)
+    found = settings_for(LABELS, method=defense.method, preset=defense.preset, **defense.changes)
+    return found.as_dict()
+
+
+def papers(dataset: str, whose: str = "paper") -> dict[str, Any]:
+    """Imagenette has "the same defense hyperparameters as the main experiments for CIFAR-10"."""
+    return settings_for(LABELS, preset=f"{whose}-{'gtsrb' if dataset == 'gtsrb' else 'cifar10'}").as_dict()
+
+
 @pytest.mark.parametrize("scale", SCALES.values(), ids=lambda scale: scale.name)
-def test_every_scenario_has_valid_settings_at_every_scale(scale: Scale) -> None:
+@pytest.mark.parametrize("whose", ["paper", "authors"])
+def test_the_papers_defense_has_the_papers_settings_at_every_scale(scale: Scale, whose: str) -> None:
+    """Nothing is overridden but what a cell of the ablation varies."""
+    pytest.importorskip("torch")
     for scenario in catalog():
-        setup = scale.setup_for(scenario)
-        settings = settings_for(LABELS, preset=setup.preset, networks=True, **setup.changes)
-        assert isinstance(settings, IsplSettings)
-        assert {name: getattr(settings, name) for name in scenario.defense} == scenario.defense
+        expected = papers(scenario.dataset, whose) | dict(scenario.defense)
+        assert settings_of(f"ispl-{whose}", scale, scenario) == expected
+
+
+def test_a_reduced_run_is_called_so() -> None:
+    pytest.importorskip("torch")
+    scenario = by_name("gtsrb-watermark-1-2-eps10")
+    reduced = settings_of("ispl-reduced", LAPTOP, scenario)
+    assert reduced != papers("gtsrb")
+    assert (reduced["restarts"], reduced["weak_epochs"]) == (1, 10)
+    authors = settings_of("ispl-authors-reduced", LAPTOP, scenario)
+    assert (authors["weak_epochs"], authors["keep_rule"]) == (10, "two-votes")
+    for scale in (PAPER, FULL):
+        with pytest.raises(InputError, match="no reduced settings of ISPL; use ispl-paper or ispl-authors"):
+            settings_of("ispl-reduced", scale, scenario)
 
 
 def test_the_papers_scale_is_all_data_and_each_scenarios_network_and_epochs() -> None:
     for scenario in catalog():
         setup = PAPER.setup_for(scenario)
         assert (setup.limit, setup.network, setup.epochs) == (None, scenario.network, scenario.epochs)
-    presets = {table: PAPER.setup_for(of_table(table)[0]).preset for table in ("summary", "gtsrb-watermark")}
-    assert presets == {"summary": "paper-cifar10", "gtsrb-watermark": "paper-gtsrb"}
-    imagenette = PAPER.setup_for(of_table("imagenette-dirty-label")[0])
-    assert (imagenette.image_size, imagenette.preset) == (224, "paper-cifar10")
+    assert PAPER.setup_for(of_table("imagenette-dirty-label")[0]).image_size == 224
+
+
+def test_the_full_scale_is_all_data_with_one_network() -> None:
+    """Augmentation is left to the dataset."""
+    for scenario in catalog():
+        setup = FULL.setup_for(scenario)
+        assert (setup.limit, setup.network, setup.augmentation) == (None, "compact", None)
+
+
+@pytest.mark.parametrize("network", ["preactresnet18", "resnet32", "resnet56"])
+def test_the_full_scale_takes_the_papers_networks(network: str) -> None:
+    scale = scale_named(f"full-{network}")
+    assert scale.name == f"full-{network}"
+    setup = scale.setup_for(by_name("gtsrb-watermark-1-2-eps10"))
+    assert (setup.network, setup.epochs, setup.limit) == (network, 100, None)
 
 
 def test_the_laptops_scale_is_a_part_of_the_data_and_one_network() -> None:
@@ -55,11 +98,11 @@ def test_victims_of_200_epochs_have_the_recipe_for_them_if_the_network_is_the_pa
     assert {scenario.epochs for scenario in catalog()} == {100, 200}
 
 
-def test_changes_of_the_scale_and_of_the_scenario_come_together() -> None:
-    scale = Scale("small", {"cifar10": Setup("compact", 5, changes={"restarts": 1})}, own_networks=False)
+def test_changes_of_the_scenario_are_not_those_of_the_scale() -> None:
+    scale = Scale("small", {"cifar10": Setup("compact", 5, reduced={"restarts": 1})}, own_networks=False)
     scenario = by_name("cifar10-dirty-label-0-2-eps10-alpha-1-beta-1-8")
+    assert scale.setup_for(scenario).reduced == {"restarts": 1}
     assert scale.setup_for(scenario).changes == {
-        "restarts": 1,
         "alpha": 1.0,
         "rounds": 8,
         "self_training": False,

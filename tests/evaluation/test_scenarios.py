@@ -43,12 +43,14 @@ COUNTS = {
     "resnet32-200-epochs": 24,
     "ablation-accuracy": 75,
     "ablation-tmr": 75,
+    "gtsrb-ablation-accuracy": 25,
+    "gtsrb-ablation-tmr": 25,
 }
 
 
 def test_every_table_has_its_scenarios() -> None:
     assert {table: len(of_table(table)) for table in tables()} == COUNTS
-    assert len(catalog()) == 165 + 24 + 24 + 24 + 2 * 24 + 75
+    assert len(catalog()) == 165 + 24 + 24 + 24 + 2 * 24 + 75 + 25
     assert len({scenario.name for scenario in catalog()}) == len(catalog())
 
 
@@ -187,6 +189,14 @@ def test_the_ablation_changes_alpha_and_beta_without_self_training() -> None:
     assert scenario.options == by_name("cifar10-clean-label-l2-2-eps10").options
     assert ablation_name(ABLATION_BASES[0], 1, 1) in {each.name for each in of_table("ablation-tmr")}
     assert all(not each.defense for each in of_table("summary"))
+
+
+def test_the_ablation_on_gtsrb_is_the_same_grid_with_one_restart() -> None:
+    grid = of_table("gtsrb-ablation-tmr")
+    assert len(grid) == 25
+    assert {scenario.victim for scenario in grid} == {by_name("gtsrb-watermark-1-2-eps10").victim}
+    settings = by_name("gtsrb-watermark-1-2-eps10-alpha-1-4-beta-1-8").defense
+    assert settings == {"alpha": 0.25, "rounds": 8, "self_training": False, "restarts": 1}
 
 
 def test_scenarios_can_be_keys() -> None:

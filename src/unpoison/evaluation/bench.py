@@ -488,10 +488,15 @@ def results(store: Store, *, scale: str) -> tuple[list[Result], tuple[str, ...]]
     names = (name for name in sorted(store.listing().done) if name.startswith(f"{scale}/"))
     reading = store.results(names, check=_check)
     rows = [{**record["result"], **record["task"]} for record in reading.records.values()]
+    # the cells of an ablation share the victim of the scenario that they vary
+    victims = {scenario.name: scenario.victim for scenario in catalog()}
+    places = [(victims.get(row["scenario"], row["scenario"]), row["seed"]) for row in rows]
     undefended = {
-        (row["scenario"], row["seed"]): row["tmr"] > TOOK_HOLD for row in rows if row["defense"] == UNDEFENDED
+        place: row["tmr"] > TOOK_HOLD
+        for place, row in zip(places, rows, strict=True)
+        if row["defense"] == UNDEFENDED
     }
-    found = [{"took_hold": undefended.get((row["scenario"], row["seed"])), **row} for row in rows]
+    found = [{"took_hold": undefended.get(place), **row} for place, row in zip(places, rows, strict=True)]
     known: list[Result] = [row for row in found if row["took_hold"] is not None]
     if len(known) == len(found):
         return known, reading.damaged

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from pathlib import PurePath
 from typing import Any
 
@@ -38,6 +39,9 @@ ABLATION_BASES = (
     "cifar10-clean-label-l2-2-eps10",
 )
 """Ours: the paper averages over "three scenarios of CIFAR-10 DLBD and CLBD" and does not name them."""
+GTSRB_ABLATION_TABLES = ("gtsrb-ablation-accuracy", "gtsrb-ablation-tmr")
+GTSRB_ABLATION_BASES = ("gtsrb-watermark-1-2-eps10",)
+"""Ours: the same grid on GTSRB, where a CPU can run it; one restart."""
 SLEEPER_RUNS = 24
 SLEEPER_OFFSETS = (8, 3, 6)
 """Ours: from source to target in the first ten runs (with the paper's example, horse to dog), and so on."""
@@ -66,6 +70,11 @@ class Scenario:
     second_recipe: str | None = None
     """How a second victim is trained on what the defense keeps: in the attacker's way (Sleeper Agent)."""
     seeds: tuple[int, ...] = SEEDS
+
+    @property
+    def victim(self) -> tuple[Any, ...]:
+        """What an undefended network is trained on, and how: the same for every cell of an ablation."""
+        return self.dataset, self.attack, tuple(sorted(self.options.items())), self.network, self.epochs
 
     @property
     def epsilon(self) -> int:
@@ -210,13 +219,15 @@ def _longer(main: tuple[Scenario, ...]) -> Iterator[Scenario]:
 def _ablation(main: tuple[Scenario, ...]) -> Iterator[Scenario]:
     """1 / beta rounds, since beta is the share of a component; without self-training, as in the paper."""
     known = {scenario.name: scenario for scenario in main}
-    for alpha in ABLATION_SHARES:
-        for beta in ABLATION_SHARES:
-            for base in ABLATION_BASES:
-                yield replace(
-                    known[base], name=ablation_name(base, alpha, beta), tables=ABLATION_TABLES,
-                    defense={"alpha": 1 / alpha, "rounds": beta, "self_training": False},
-                )  # fmt: skip
+    for tables, bases, changes in (
+        (ABLATION_TABLES, ABLATION_BASES, {}),
+        (GTSRB_ABLATION_TABLES, GTSRB_ABLATION_BASES, {"restarts": 1}),
+    ):
+        for alpha, beta, base in product(ABLATION_SHARES, ABLATION_SHARES, bases):
+            yield replace(
+                known[base], name=ablation_name(base, alpha, beta), tables=tables,
+                defense={"alpha": 1 / alpha, "rounds": beta, "self_training": False, **changes},
+            )  # fmt: skip
 
 
 def ablation_name(base: str, alpha: int, beta: int) -> str:

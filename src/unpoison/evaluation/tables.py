@@ -35,6 +35,8 @@ from unpoison.evaluation.scenarios import (
     ABLATION_BASES,
     ABLATION_SHARES,
     ABLATION_TABLES,
+    GTSRB_ABLATION_BASES,
+    GTSRB_ABLATION_TABLES,
     SLEEPER_RUNS,
     SUMMARY,
     ablation_name,
@@ -68,8 +70,10 @@ TITLES: dict[str, str] = {
     "resnet32-200-epochs": "CIFAR-10, dirty-label, one to one (ResNet-32, 200 epochs)",
     "ablation-accuracy": "Clean accuracy by alpha (rows) and beta (columns), mean of three scenarios",
     "ablation-tmr": "TMR by alpha (rows) and beta (columns), mean of three scenarios",
+    "gtsrb-ablation-accuracy": "Clean accuracy by alpha (rows) and beta (columns) on GTSRB",
+    "gtsrb-ablation-tmr": "TMR by alpha (rows) and beta (columns) on GTSRB",
 }
-"""Every table of the paper, in its order."""
+"""Every table of the paper, in its order, and the ablation on GTSRB, which is ours."""
 
 PAPER, OURS = "paper", "ours"
 STARRED = "Highlighted: TMR below 1%."
@@ -103,7 +107,7 @@ def build(name: str, results: Iterable[Result] = ()) -> Table:
         return _summary(ours, scale)
     if name == SLEEPER:
         return _sleeper_agent([result for result in results if result["scenario"] in in_table], scale)
-    if name in ABLATION_TABLES:
+    if name in (*ABLATION_TABLES, *GTSRB_ABLATION_TABLES):
         return _ablation(name, ours, scale)
     return _per_scenario(name) if scale is None else _compared(name, ours, scale)
 
@@ -200,21 +204,26 @@ def _compared(name: str, ours: _Ours, scale: str) -> Table:
 def _ablation(name: str, ours: _Ours, scale: str | None) -> Table:
     """Alpha by beta. Ours leaves out the scenarios in which the attack did not take hold."""
     shares = [share_name(k) for k in ABLATION_SHARES]
-    grids = {PAPER: {place: f"{value:.2f}" for place, value in read_grid(name).items()}}
+    is_papers = name in ABLATION_TABLES
+    published = read_grid(name) if is_papers else {}
+    grids = {PAPER: {place: f"{value:.2f}" for place, value in published.items()}} if is_papers else {}
     if scale is not None:
-        means = ablation_means(ours, name.removeprefix("ablation-"))
+        bases = ABLATION_BASES if is_papers else GTSRB_ABLATION_BASES
+        means = ablation_means(ours, name.rpartition("-")[2], bases=bases)
         grids[OURS] = {place: f"{value:.2f}" for place, value in means.items()}
     rows = [
         (alpha, by, *(grid.get((alpha, beta), "") for beta in (*shares, _AVERAGE)))
         for alpha in (*shares, _AVERAGE)
         for by, grid in grids.items()
     ]
-    choice = "Ours: those of our three scenarios in which the attack took hold."
+    choice = "Ours: those of our scenarios in which the attack took hold."
     notes = [] if scale is None else [choice]
     return _table(name, ("alpha", "by", *shares, _AVERAGE), rows, notes, scale)
 
 
-def ablation_means(ours: _Ours, metric: str) -> dict[tuple[str, str], float]:
+def ablation_means(
+    ours: _Ours, metric: str, *, bases: Sequence[str] = ABLATION_BASES
+) -> dict[tuple[str, str], float]:
     """By alpha and beta, the mean of ours over the scenarios in which the attack took hold.
 
     ``average`` stands for whole rows and columns of these, as in :func:`read_grid`.
@@ -222,7 +231,7 @@ def ablation_means(ours: _Ours, metric: str) -> dict[tuple[str, str], float]:
     means: dict[tuple[str, str], float] = {}
     for alpha in ABLATION_SHARES:
         for beta in ABLATION_SHARES:
-            runs = (ours.get((ablation_name(base, alpha, beta), OWN)) for base in ABLATION_BASES)
+            runs = (ours.get((ablation_name(base, alpha, beta), OWN)) for base in bases)
             values = [getattr(run, metric) for run in runs if run is not None and run.took_hold]
             if values and None not in values:
                 means[share_name(alpha), share_name(beta)] = fmean(values)
