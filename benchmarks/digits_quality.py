@@ -40,7 +40,7 @@ METHODS = {
     "out-of-subset*": ("out-of-subset", "auto", "logistic"),
     "ispl auto": ("ispl", "auto", "mlp"),
     "ispl paper-gtsrb": ("ispl", "paper-gtsrb", "mlp"),
-    "ispl authors": ("ispl", "authors", "mlp"),
+    "ispl authors": ("ispl", "authors-cifar10", "mlp"),
 }
 
 

@@ -61,9 +61,9 @@ def measure(name: str, seed: int, variant: str) -> dict[str, Any]:
     arena = set_up(scenario, setup, seed=seed)
     over, seeds = arena.factory_over(setup), Seeds(seed).within("ablation")
     data, planted = arena.poisoned, arena.truth.planted
-    changes = {**setup.changes, **VARIANTS.get(variant, {})}
+    changes = {**setup.reduced, **setup.changes, **VARIANTS.get(variant, {})}
     defense: Defense = (
-        Nothing() if variant == UNDEFENDED else Incompatibility("ispl", "authors", changes=changes)
+        Nothing() if variant == UNDEFENDED else Incompatibility("ispl", "authors-cifar10", changes=changes)
     )
     decision: Decision = defense.judge(
         data.labels, over(data.features, data.labels), seed=seeds.integer("defense")

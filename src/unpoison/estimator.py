@@ -38,7 +38,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         stand apart in what models see, ``out-of-subset`` at each sample through models that did not train on
         it (docs/method.md). "auto" is ``ispl`` where one of its settings (but for ``restarts``) is given,
         else ``expansion`` for networks and ``out-of-subset`` for other classifiers.
-    settings : {"auto", "paper-cifar10", "paper-gtsrb", "authors"}, default="auto"
+    settings : {"auto", "paper-cifar10", "paper-gtsrb", "authors-cifar10", "authors-gtsrb"}, default="auto"
         Where the values below come from when they are "auto". All but "auto" are for ``ispl``.
     rounds, restarts, alpha, momentum, keep_rule, self_training : default="auto" (restarts: 3)
         Settings of ``ispl``; see :class:`unpoison.core.config.IsplSettings`.

@@ -575,7 +575,7 @@ def test_a_finished_run_is_not_run_again(finished: tuple[Path, Path]) -> None:
 OTHERS = [
     (["--seed", "6"], "seed"),
     (["--seed", "5", "--learner", "sgd"], "learner"),
-    (["--seed", "5", "--settings", "authors"], "settings"),
+    (["--seed", "5", "--settings", "authors-gtsrb"], "settings"),
     (["--seed", "5", "--method", "ispl"], "settings"),
 ]
 

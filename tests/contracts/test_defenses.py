@@ -43,7 +43,7 @@ DEFENSES: dict[str, Defense] = {
     "confident-learning": ConfidentLearning(3, epochs=3),
     "trimmed-loss": TrimmedLoss(0.9, first_epochs=3, later_epochs=2, rounds=2),
     "ispl": Incompatibility("ispl", changes=FEW_ROUNDS),
-    "ispl-authors": Incompatibility("ispl", "authors", changes=FEW_ROUNDS),
+    "ispl-authors": Incompatibility("ispl", "authors-cifar10", changes=FEW_ROUNDS),
     "expansion": Incompatibility(
         "expansion",
         changes={

@@ -32,7 +32,7 @@ from unpoison.evaluation.published import (
     read_summary,
 )
 from unpoison.evaluation.published.counts import taking_hold
-from unpoison.evaluation.scenarios import tables
+from unpoison.evaluation.scenarios import GTSRB_ABLATION_TABLES, tables
 
 LONGER = ("preactresnet18-200-epochs", "resnet32-200-epochs")
 SHARES = ("1", "1/2", "1/4", "1/8", "1/16")
@@ -58,7 +58,7 @@ def cells(*names: str) -> list[tuple[str, str, Measured]]:
 def test_there_is_a_file_for_every_table() -> None:
     folder = resources.files("unpoison.evaluation.published")
     found = {file.name for file in folder.iterdir() if file.name.endswith(".csv")}
-    assert found == {f"{table}.csv" for table in tables()}
+    assert found == {f"{table}.csv" for table in set(tables()) - set(GTSRB_ABLATION_TABLES)}
 
 
 @pytest.mark.parametrize("table", PER_SCENARIO)
