@@ -14,21 +14,31 @@ import pytest
 pytest.importorskip("torch")
 
 from unpoison.attacks.base import Samples, Truth
+from unpoison.attacks.catalog import build
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.result import Cost, Group
 from unpoison.data.named.fetch import fetch
 from unpoison.defenses.base import Decision
 from unpoison.defenses.controls import RandomFilter
+from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.errors import InputError
 from unpoison.evaluation import experiment, scales
 from unpoison.evaluation.bench import ON_CLEAN, BenchTask
 from unpoison.evaluation.comparison import epoch_equivalents
-from unpoison.evaluation.experiment import Arena, defense_for, estimate_seconds, run_task, set_up
-from unpoison.evaluation.poisoning import Attacked, PoisonOptions, attacked
-from unpoison.evaluation.scales import LAPTOP, PAPER, Scale, Setup
+from unpoison.evaluation.experiment import (
+    Arena,
+    defense_for,
+    estimate_seconds,
+    poison_options,
+    run_task,
+    set_up,
+)
+from unpoison.evaluation.poisoning import Attacked, PoisonOptions, _attackers_ispl, attacked
+from unpoison.evaluation.scales import FULL, LAPTOP, PAPER, Scale, Setup, with_network
 from unpoison.evaluation.scenarios import by_name, catalog
 from unpoison.evaluation.victims import Effect, Exam
 from unpoison.learners.choose import LearnerChoice
+from unpoison.learners.recipes import COMPACT, SLEEPER_AGENT, Recipe
 from unpoison.types import BoolArray, LabelArray
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "gtsrb_32.npz"
@@ -133,6 +143,104 @@ def test_the_arena_holds_every_attacked_test_image() -> None:
     assert (changed == arena.truth.planted).all()
 
 
+@pytest.mark.parametrize(("defense", "is_on_clean"), [("oracle", False), ("oracle+clean", True)])
+@pytest.mark.usefixtures("_gtsrb")
+def test_a_second_victim_is_trained_in_the_attackers_way_on_what_was_kept(
+    defense: str, is_on_clean: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int, Recipe]] = []
+
+    def remembered(train: Samples, keep: BoolArray, exam: Exam, over: Any, **options: Any) -> Effect:
+        recipe = over(train.features, train.labels).options.recipe
+        seen.append((int(keep.sum()), options["epochs"], recipe))
+        return Effect(0.1 * len(seen), 0.2 * len(seen), 0.3 * len(seen), Cost())
+
+    second = replace(by_name(SCENARIO), second_recipe="sleeper-agent")
+    monkeypatch.setattr(experiment, "by_name", lambda _name: second)
+    monkeypatch.setattr(experiment, "train_and_examine", remembered)
+    tiny = replace(TINY, epochs=10)
+    monkeypatch.setitem(scales.SCALES, "tiny", Scale("tiny", {"gtsrb": tiny}, own_networks=False))
+    result = result_of(defense, tmp_path)
+    kept = 700 - result["planted"]
+    assert (result["planted"] == 0) is is_on_clean
+    assert seen == [(kept, 10, COMPACT), (kept, 8, SLEEPER_AGENT)]  # 100 and 80 epochs in the paper
+    assert (result["accuracy"], result["tmr"], result["asr"]) == (0.1, 0.2, 0.3)
+    attackers = (result["attacker_accuracy"], result["attacker_tmr"], result["attacker_asr"])
+    assert attackers == pytest.approx((0.2, 0.4, 0.6))
+    assert result["attacker_training"] == {
+        "network": "compact", "epochs": 8, "augmentation": "crop", "recipe": SLEEPER_AGENT.as_dict(),
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_other_attacks_have_one_victim(tmp_path: Path) -> None:
+    assert not [name for name in result_of("oracle", tmp_path) if name.startswith("attacker")]
+
+
+SLEEPER = by_name("cifar10-sleeper-agent-7-5")
+ADAPTIVE = by_name("cifar10-adaptive-0-2-eps5")
+
+
+@pytest.mark.parametrize(
+    ("scale", "network", "epochs", "augmentation"),
+    [
+        (PAPER, "resnet32", "40", None),
+        (with_network("resnet32"), "resnet32", "40", None),
+        (FULL, "compact", "15", None),
+        (LAPTOP, "compact", "15", "none"),
+    ],
+)
+def test_sleeper_agent_is_crafted_on_the_network_that_is_named(
+    scale: Scale, network: str, epochs: str, augmentation: str | None
+) -> None:
+    """The paper: "targeting a ResNet32 as the victim architecture"."""
+    options = poison_options(SLEEPER, scale.setup_for(SLEEPER), seed=7)
+    assert options.settings == {
+        "source": "7", "target": "5", "epsilon": "0.1", "network": network, "epochs": epochs,
+    }  # fmt: skip
+    assert options.augmentation == augmentation
+    samples = Samples.numbered(np.zeros((20, 8, 8, 3), np.uint8), np.arange(20) % 10)
+    attack: Any = build(options.attack, options.settings, samples, seed=7)
+    assert (attack.reference.network, attack.reference.epochs) == (network, int(epochs))
+    assert (attack.steps, attack.retrainings, attack.bound, attack.patch.size) == (250, 4, 16.0, 8)
+
+
+@pytest.mark.parametrize(
+    ("scale", "defense"), [(PAPER, "ispl-paper"), (FULL, "ispl-paper"), (LAPTOP, "ispl-reduced")]
+)
+@pytest.mark.parametrize("name", ["cifar10", "gtsrb"])
+def test_the_adaptive_attacker_runs_the_ispl_of_the_defense(scale: Scale, defense: str, name: str) -> None:
+    scenario = replace(ADAPTIVE, dataset=name)
+    setup = scale.setup_for(scenario)
+    options = poison_options(scenario, setup, seed=0)
+    assert options.settings["settings"] == f"paper-{name}"
+    assert options.settings["learner"] == setup.network
+    assert options.augmentation == setup.augmentation
+    labels = np.repeat(np.arange(10), 600)
+    attacked_one: Any = defense_for(defense, scenario, setup, np.zeros(3, dtype=np.bool_))
+    theirs = attacked_one.settings(labels, object())
+    own = _attackers_ispl(labels, options.settings["settings"], options.ispl_changes, networks=True)
+    unlike = {key for key, value in theirs.as_dict().items() if own.as_dict()[key] != value}
+    assert unlike <= {"restarts", "weak_epochs", "weak_min_steps", "self_training"}
+    assert own.restarts == 1  # one partition
+
+
+def test_only_attackers_who_know_the_victim_are_told_of_it() -> None:
+    for scenario in catalog():
+        setup = LAPTOP.setup_for(scenario)
+        options = poison_options(scenario, setup, seed=0)
+        knows = scenario.attack in ("sleeper-agent", "adaptive")
+        assert (options.augmentation == "none") is knows
+        assert set(options.settings) == {
+            *scenario.options_for(0),
+            *(
+                {"sleeper-agent": ("network", "epochs"), "adaptive": ("learner", "settings")}.get(
+                    scenario.attack, ()
+                )
+            ),
+        }
+
+
 @pytest.mark.parametrize("name", [*experiment.DEFENSES, *experiment.COMPARED])
 def test_every_defense_can_be_made(name: str) -> None:
     scenario = by_name(SCENARIO)
@@ -141,13 +249,16 @@ def test_every_defense_can_be_made(name: str) -> None:
     assert hasattr(defense, "judge")
 
 
-def test_at_the_papers_scale_ispl_has_the_papers_settings() -> None:
+def test_ispl_has_the_papers_settings_unless_it_is_reduced() -> None:
     planted = np.zeros(3, dtype=np.bool_)
     for scenario in catalog():
-        for scale, same in ((PAPER, True), (LAPTOP, False)):
-            setup = scale.setup_for(scenario)
-            own, papers = (defense_for(name, scenario, setup, planted) for name in ("ispl", "ispl-paper"))
-            assert (own == papers) is same
+        preset = "paper-gtsrb" if scenario.dataset == "gtsrb" else "paper-cifar10"
+        papers = Incompatibility("ispl", preset, changes=scenario.defense)
+        for scale in (PAPER, FULL, LAPTOP):
+            assert defense_for("ispl-paper", scenario, scale.setup_for(scenario), planted) == papers
+        assert defense_for("ispl-reduced", scenario, LAPTOP.setup_for(scenario), planted) != papers
+        with pytest.raises(InputError, match="no reduced settings of ISPL"):
+            defense_for("ispl-reduced", scenario, PAPER.setup_for(scenario), planted)
 
 
 def test_baselines_are_told_epsilon_and_trained_as_long_as_the_victim() -> None:

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from unpoison.errors import InputError
-from unpoison.learners.recipes import COMPACT, FAST, PAPER, Recipe, TrainingOptions, recipe_for
+from unpoison.learners.recipes import (
+    COMPACT,
+    FAST,
+    PAPER,
+    SLEEPER_AGENT_CRAFTING_EPOCHS,
+    SLEEPER_AGENT_EPOCHS,
+    Recipe,
+    TrainingOptions,
+    recipe_for,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +45,25 @@ def test_final_models_of_200_epochs(network: str, drops: tuple[int, ...]) -> Non
     for epoch in range(200):
         passed = sum(epoch >= drop for drop in drops)
         assert recipe.rate_at((epoch + 0.5) / 200) == pytest.approx(usual.learning_rate / 10**passed)
+
+
+def test_the_attackers_setup() -> None:
+    """The defaults of Sleeper Agent's code: drops planned for 40 epochs, in a training of 80."""
+    assert SLEEPER_AGENT_EPOCHS == 80
+    assert SLEEPER_AGENT_CRAFTING_EPOCHS == 40
+    recipe = recipe_for("resnet32", "sleeper-agent")
+    assert (recipe.momentum, recipe.nesterov, recipe.weight_decay, recipe.batch_size) == (
+        0.9,
+        True,
+        5e-4,
+        128,
+    )
+    drops = [40 // 2.667, 40 // 1.6, 40 // 1.142]  # as their code has it
+    for epoch in range(80):
+        passed = sum(epoch >= drop for drop in drops)
+        assert recipe.rate_at((epoch + 0.5) / 80) == pytest.approx(0.1 / 10**passed)
+    assert recipe_for("compact", "sleeper-agent") is recipe
+    assert recipe.rate_at(0.9) != PAPER["resnet32"].rate_at(0.9)
 
 
 def test_one_cycle_rises_and_falls_to_nothing() -> None:
