@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, ClassVar
 from unittest.mock import Mock
 
@@ -39,12 +40,16 @@ from unpoison.evaluation.scenarios import by_name, catalog
 from unpoison.evaluation.victims import Effect, Exam
 from unpoison.learners.choose import LearnerChoice
 from unpoison.learners.recipes import COMPACT, SLEEPER_AGENT, Recipe
+from unpoison.learners.torch import TorchLearner
 from unpoison.types import BoolArray, LabelArray
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "gtsrb_32.npz"
 RECORDED = Path(__file__).resolve().parents[2] / "results" / "laptop"
 SCENARIO = "gtsrb-watermark-1-2-eps20"
-TINY = Setup("compact", 1, limit=700, changes={"weak_epochs": 1, "weak_min_steps": 1, "min_steps": 1})
+TINY = Setup(
+    "compact", 1, limit=700,
+    reduced={"rounds": 2, "restarts": 2, "first_epochs": 1, "epochs": 1, "weak_epochs": 1},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +107,41 @@ def test_on_clean_data_nothing_is_planted(tmp_path: Path) -> None:
     assert result["false_positives"] > 0  # it always removes a cluster
     assert result["true_positive_rate"] is None
     assert result["auc"] is None
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_a_defense_of_many_models_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the result tells where it put what was planted."""
+    task = BenchTask(SCENARIO, "tiny", "ispl-reduced", 1)
+    trained: list[int] = []
+    fit = TorchLearner.fit
+
+    def counted(learner: TorchLearner, indices: Any, **how: Any) -> None:
+        if len(trained) == 11:
+            trained.append(0)
+            raise KeyboardInterrupt
+        trained.append(len(indices))
+        fit(learner, indices, **how)
+
+    monkeypatch.setattr(TorchLearner, "fit", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run_task(task, work=tmp_path)
+    result = run_task(task, work=tmp_path)
+    resumed = len(trained)
+    for kept in (experiment.cache_folder() / "bench").iterdir():
+        rmtree(kept)
+    again = run_task(task, work=tmp_path)
+    assert resumed - 12 < len(trained) - resumed, "what was done was not done again"
+    for each in (result, again):
+        for cost in ("defense_cost", "victim_cost"):
+            del each[cost]["seconds"]
+    assert result == again
+    assert [sum(row) for row in result["components"]] == [700, 700]
+    assert [sum(row) for row in result["planted_by_component"]] == [result["planted"]] * 2
+    assert [len(row) for row in result["components"]] == [3, 3]  # two rounds, and none
+    assert result["voted_false_positives"] == result["false_positives"], "no self-training on GTSRB"
 
 
 @dataclass(frozen=True)
