@@ -308,15 +308,14 @@ def _components(
     from unpoison.core.pipeline import sanitize
     from unpoison.learners.choose import LearnerChoice, choose
     from unpoison.learners.recipes import TrainingOptions
-    from unpoison.runners.local import LocalRunner
 
     labels = job.train.labels
     training = TrainingOptions(augmentation=options.augmentation or job.dataset.augmentation)
     choice = LearnerChoice(settings["learner"], training=training)
     chosen = choose(choice, job.train.features, labels, n_classes=job.train.n_classes)
     ispl = _attackers_ispl(labels, settings["settings"], options.ispl_changes, networks=chosen.is_network)
-    runner = LocalRunner(chosen.suitable_workers())
-    result = sanitize(labels, chosen.factory, ispl, seed=options.seed, runner=runner, listener=listener)
+    # in this process: a round waits for the one before, so that more workers have nothing to do
+    result = sanitize(labels, chosen.factory, ispl, seed=options.seed, listener=listener)
     components: NDArray[np.int64] = result.components[0]
     return components
 
