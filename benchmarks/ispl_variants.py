@@ -5,9 +5,10 @@
 
 All of the data (``unpoison data fetch``), ``compact``, the rounds of ISPL alone. Each variant differs from
 the paper's text in one thing, or is the authors' code, which differs in four. ``--png`` puts another picture
-in place of the scenario's. ``purity``: of the planted samples that are in a component, the share in the one that
-has most of them; what matters is how many components have a few, since a few teach a voter. One line per
-restart; the last line is JSON: by variant, the planted by component and how many voters met more than five.
+in place of the scenario's. A voter that met a few planted samples learns the trigger, so what matters is how
+many components have a few. ``purity``: of the planted samples in components, the share in the one that has
+most. One line per restart; the last line is JSON: by variant, how many voters met more than five planted
+samples, and the planted by component.
 """
 
 from __future__ import annotations
