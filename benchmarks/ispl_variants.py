@@ -4,11 +4,11 @@
         [--variant NAME ...] [--png peace.png] [--limit N] [--out FILE.jsonl]
 
 All of the data (``unpoison data fetch``), ``compact``, the rounds of ISPL alone. Each variant differs from
-the paper's text in one thing, or is the authors' code, which differs in four. ``--png`` puts another picture
-in place of the scenario's. A voter that met a few planted samples learns the trigger, so what matters is how
-many components have a few. ``purity``: of the planted samples in components, the share in the one that has
-most. One line per restart; the last line is JSON: by variant, how many voters met more than five planted
-samples, and the planted by component.
+the paper's text in one thing, but for the rates (which have plain momentum too) and the authors' code (four
+things). ``--png`` puts another picture in place of the scenario's. A voter that met a few planted samples may
+learn the trigger, so what matters is how many components have a few; restarts vary, so run several.
+``purity``: of the planted samples in components, the share in the one that has most. One line per restart;
+the last line is JSON: by variant, how many components have more than five, and the planted by component.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/results.md and its archive say what the recorded results say: tables are computed again from the files.
+"""docs/results.md and its archive say what was recorded: their tables are computed again from the files.
 
 So is the ablation of docs/method.md.
 """

@@ -14,9 +14,7 @@ from unpoison.types import IndexArray
 from .fakes import ScriptedLearner
 
 NAN = float("nan")
-PLAIN = IsplSettings(
-    rounds=2, coverage=1.0, alpha=1.0, momentum=0.0, class_floor=0.0, beta_from="fits"
-)
+PLAIN = IsplSettings(rounds=2, coverage=1.0, alpha=1.0, momentum=0.0, class_floor=0.0, beta_from="fits")
 """p = 1/2 in the first round, so beta = 1, 1/2, 1/2, 1/2; trained on all of the current set."""
 
 
