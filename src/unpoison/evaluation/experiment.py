@@ -331,7 +331,7 @@ def estimate_seconds(task: BenchTask) -> float:
     setup = scale_named(task.scale).setup_for(scenario)
     name = task.defense.removesuffix(ON_CLEAN)
     percent = RANDOM_PERCENT.fullmatch(name)
-    work = WORK[NOTHING] - int(percent[1]) / 100 if percent else WORK.get(name, WORK[NOTHING])
+    work = WORK[NOTHING] - int(percent[1]) / 100 if percent else WORK[name]
     epochs = work * setup.epochs + (PASSES[scenario.dataset] if name in ("ispl-paper", "ispl-authors") else 0)
     if scenario.second_recipe is not None:
         epochs += WORK[NOTHING] * _of_papers(SLEEPER_AGENT_EPOCHS, scenario, setup)
@@ -340,11 +340,12 @@ def estimate_seconds(task: BenchTask) -> float:
 
 WORK = {
     NOTHING: 1.1, ORACLE: 1.1, RANDOM: 1.0, "expansion": 4.2, "out-of-subset": 11.0, "ispl-reduced": 4.3,
-    "ispl-authors-reduced": 4.7, SpectralSignatures.name: 1.9,
+    "ispl-authors-reduced": 4.7, "ispl-paper": 1.1, "ispl-authors": 1.1, SpectralSignatures.name: 1.9,
     ActivationClustering.name: 1.7, TrimmedLoss.name: 3.4, ConfidentLearning.name: 2.9,
 }  # fmt: skip
 """In trainings of an undefended victim, with the victim's own and a third for forward passes: as counted in
-the recorded results, or by the settings for those that are not among them."""
+the recorded results, or by the settings for those that are not among them. Of ``ispl-paper`` and
+``ispl-authors`` the victim alone: see ``PASSES``."""
 PASSES = {"cifar10": 320, "gtsrb": 190, "imagenette": 320}
 """Over all data, of the paper's defense: three restarts of 38 for the voters and 25 to 40 for the rounds, and
 about 100 for self-training. It does not follow the epochs of the victim."""
