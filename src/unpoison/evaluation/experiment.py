@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,8 @@ def run_task(task: BenchTask, *, work: Path) -> dict[str, Any]:  # noqa: ARG001 
     )
     seeds = Seeds(task.seed).within("experiment")
     labels = arena.poisoned.labels
-    factory = arena.factory_over(setup)(arena.poisoned.features, labels)
+    recipe = setup.ispl_recipe if _is_ispl(defense) else None
+    factory = arena.factory_over(setup, recipe=recipe)(arena.poisoned.features, labels)
     decision = defense.judge(labels, factory, seed=seeds.integer("defense"))
     effect = train_and_examine(
         arena.poisoned, decision.keep, arena.exam, arena.factory_over(setup, recipe=setup.victim_recipe),
@@ -128,9 +129,13 @@ def _second_victim(
     }
 
 
+def _is_ispl(defense: Defense) -> TypeGuard[Incompatibility]:
+    return isinstance(defense, Incompatibility) and defense.method == "ispl"
+
+
 def _resumable(defense: Defense, task: BenchTask, arena: Arena) -> Defense:
     """A defense that trains many models keeps what each said in the cache: a run that was killed goes on."""
-    if not isinstance(defense, Incompatibility) or defense.method != "ispl":
+    if not _is_ispl(defense):
         return defense
     labels = hashlib.sha256(arena.poisoned.labels.tobytes())
     identity: dict[str, object] = {
@@ -252,6 +257,7 @@ def _informed(options: PoisonOptions, scenario: Scenario, setup: Setup) -> Poiso
         settings={**options.settings, **known},
         augmentation=setup.augmentation,
         ispl_changes=defense.changes,
+        ispl_recipe=setup.ispl_recipe,
     )
 
 

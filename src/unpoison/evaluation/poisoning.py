@@ -63,6 +63,8 @@ class PoisonOptions:
     """How networks of the attacker's vary images in training; None: as suits the dataset."""
     ispl_changes: Mapping[str, Any] = field(default_factory=dict)
     """``adaptive``: settings in which the defense that is attacked differs from the preset."""
+    ispl_recipe: str | None = None
+    """``adaptive``: how the defense that is attacked trains its network, if not as usual."""
     load: LoadOptions = field(default_factory=LoadOptions)
 
     def __post_init__(self) -> None:
@@ -284,6 +286,7 @@ def _identity(job: _Job, options: PoisonOptions) -> dict[str, object]:
         "settings": plain(options.settings),
         "augmentation": options.augmentation,
         "ispl_changes": plain(options.ispl_changes),
+        "ispl_recipe": options.ispl_recipe,
         "seed": options.seed,
         "limit": options.limit,
         "versions": {"unpoison": __version__, "numpy": version("numpy"), "torch": version("torch")},
@@ -311,7 +314,7 @@ def _components(
 
     labels = job.train.labels
     training = TrainingOptions(augmentation=options.augmentation or job.dataset.augmentation)
-    choice = LearnerChoice(settings["learner"], training=training)
+    choice = LearnerChoice(settings["learner"], options.ispl_recipe, training)
     chosen = choose(choice, job.train.features, labels, n_classes=job.train.n_classes)
     ispl = _attackers_ispl(labels, settings["settings"], options.ispl_changes, networks=chosen.is_network)
     # in this process: a round waits for the one before, so that more workers have nothing to do

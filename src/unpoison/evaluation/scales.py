@@ -34,6 +34,8 @@ class Setup:
     """Side in pixels that images of different sizes are scaled to."""
     augmentation: str | None = None
     """What networks are trained with; None for what suits the dataset."""
+    ispl_recipe: str | None = None
+    """How the models of ISPL are trained, if not as is usual for the network."""
     victim_recipe: str | None = None
     """How the victim is trained, if not as the models of a defense: with 200 epochs."""
     changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -114,13 +116,13 @@ PAPER = Scale(
 FULL = Scale(
     "full",
     {
-        "cifar10": Setup("compact", 20),
-        "gtsrb": Setup("compact", 8),
-        "imagenette": Setup("compact", 16, image_size=64),
+        dataset: Setup("compact", epochs, image_size=size, ispl_recipe=NETWORKS[dataset])
+        for dataset, epochs, size in (("cifar10", 20, None), ("gtsrb", 8, None), ("imagenette", 16, 64))
     },
     own_networks=False,
 )
-"""All of the data and the paper's own defense settings, with a network that a CPU can train. Victims are
+"""All of the data and the paper's own defense settings, with a network that a CPU can train. ISPL trains it as
+the paper trains the network that it stands in for: plain SGD with that network's rate and decay. Victims are
 trained as the dataset asks (crop, and flip where it may be), for as few epochs as reach 85% on CIFAR-10 and
 96% on GTSRB. ``full-NETWORK`` is the same with one of the paper's networks, and its 100 epochs."""
 
@@ -135,7 +137,7 @@ def with_network(network: str) -> Scale:
         known = ", ".join(PAPER_RECIPES)
         raise InputError(f"{network!r} is not one of the paper's networks, which are {known}")
     setups = {
-        dataset: replace(setup, network=network, epochs=PAPER_EPOCHS)
+        dataset: replace(setup, network=network, epochs=PAPER_EPOCHS, ispl_recipe=None)
         for dataset, setup in FULL.setups.items()
     }
     return Scale(f"{FULL.name}-{network}", setups, own_networks=False)

@@ -133,11 +133,17 @@ class TrainingOptions:
 
 
 def recipe_for(network: str, name: str | None = None) -> Recipe:
-    """The recipe called ``name`` for a network; by default the paper's, if it used that network."""
+    """The recipe called ``name`` for a network; by default the paper's, if it used that network.
+
+    ``name`` may also be one of the paper's networks, for another that stands in for it.
+
+    >>> recipe_for("compact", "resnet32").learning_rate
+    0.1
+    """
     if name is None:
         name = "paper" if network in PAPER else "fast"
-    if name in ATTACKERS:
-        return ATTACKERS[name]
+    if name in ATTACKERS or name in PAPER:
+        return {**ATTACKERS, **PAPER}[name]
     if name not in RECIPES:
         raise InputError(f"unknown recipe {name!r}; choose one of {', '.join(RECIPES)}")
     if name == "fast":
