@@ -121,8 +121,8 @@ FULL = Scale(
     },
     own_networks=False,
 )
-"""All of the data and the paper's own defense settings, with a network that a CPU can train. ISPL trains it as
-the paper trains the network that it stands in for: plain SGD with that network's rate and decay. Victims are
+"""All of the data and the paper's own defense settings, with a network that a CPU can train. ISPL trains it
+as the paper trains the network that it stands in for: plain SGD, that network's rate and decay. Victims are
 trained as the dataset asks (crop, and flip where it may be), for as few epochs as reach 85% on CIFAR-10 and
 96% on GTSRB. ``full-NETWORK`` is the same with one of the paper's networks, and its 100 epochs."""
 
