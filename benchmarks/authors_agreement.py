@@ -6,9 +6,9 @@
 All 26,640 signs of GTSRB (``unpoison data fetch gtsrb``); the picture on a tenth of class 1, labelled 2.
 ``--theirs`` holds what the authors' code made of it: ``planted`` (indices), ``component`` (-1: none) and
 ``keep`` (after the vote, one restart, no self-training; ``compact``, batches of 128, SGD 0.05, momentum 0.9,
-weight decay 5e-4, crop by 4). Ours runs with the settings of that code, or the text's. The last line is JSON:
-for both, the planted signs by component (the last: in none), false positives and negatives; and how far the
-two agree about what to remove.
+weight decay 5e-4, crop by 4). Ours trains the same way, with the settings of that code, or those of the
+text. The last line is JSON: for both, the planted signs by component (the last: in none), false positives and
+negatives; and how far the two agree about what to remove.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import PRESETS, settings_for
 from unpoison.data.named.load import load_split
 from unpoison.evaluation.comparison import epoch_equivalents
-from unpoison.learners.choose import LearnerChoice, choose
-from unpoison.learners.recipes import TrainingOptions
+from unpoison.evaluation.metrics import by_component
+from unpoison.learners.networks import NETWORKS
+from unpoison.learners.recipes import Recipe, TrainingOptions
+from unpoison.learners.torch import TorchFactory
 
 SOURCE, TARGET = 1, 2
+TRAINING = Recipe(0.05, momentum=0.9, weight_decay=5e-4, batch_size=128, schedule="constant")
+"""How the network was trained in the run that we are compared with."""
 
 
 def outcome(keep: np.ndarray, components: np.ndarray, planted: np.ndarray, rounds: int) -> dict[str, Any]:
     """What one of the two codes made of the set."""
-    rows = np.where(components < 0, rounds, components)
     return {
-        "planted_by_component": np.bincount(rows[planted], minlength=rounds + 1).tolist(),
+        "planted_by_component": by_component(components, planted, n_components=rounds),
         "false_positives": int((~keep & ~planted).sum()),
         "false_negatives": int((keep & planted).sum()),
     }
@@ -55,8 +58,8 @@ def measure(theirs: Path, png: Path, *, preset: str, seed: int, restarts: int) -
     planted = np.isin(np.arange(len(signs.labels)), chosen)
     features, labels = np.array(signs.features), signs.labels.copy()
     features[chosen], labels[chosen] = Watermark.from_png(png)(features[chosen]), TARGET
-    learner = LearnerChoice("compact", training=TrainingOptions(augmentation="crop"))
-    factory = choose(learner, features, labels, n_classes=len(signs.class_names)).factory
+    options = TrainingOptions(recipe=TRAINING, augmentation="crop")
+    factory = TorchFactory(NETWORKS["compact"], features, labels, len(signs.class_names), options)
     settings = settings_for(labels, preset=preset, restarts=restarts)
     started = time.perf_counter()
     found = sanitize(labels, factory, settings, seed=seed)

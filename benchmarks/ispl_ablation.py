@@ -24,6 +24,7 @@ from unpoison.defenses.controls import Nothing
 from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.evaluation.comparison import FORWARD
 from unpoison.evaluation.experiment import set_up
+from unpoison.evaluation.metrics import by_component
 from unpoison.evaluation.scales import LAPTOP
 from unpoison.evaluation.scenarios import by_name
 from unpoison.evaluation.victims import train_and_examine
@@ -89,8 +90,8 @@ def planted_by_component(decision: Decision, planted: BoolArray) -> list[int]:
     """How many of ``planted`` are in each component, of the first restart."""
     if decision.components is None:
         return []
-    found = decision.components[0]
-    return [int(planted[found == number].sum()) for number in range(int(found.max()) + 1)]
+    first = decision.components[0]
+    return by_component(first, planted, n_components=int(first.max()) + 1)[:-1]
 
 
 def medians(lines: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -28,6 +28,7 @@ from unpoison.core.config import IsplSettings
 from unpoison.core.ispl import find_component
 from unpoison.core.presets import AUTHORS_CIFAR10, AUTHORS_GTSRB, PAPER_CIFAR10, PAPER_GTSRB
 from unpoison.evaluation.experiment import Arena, set_up
+from unpoison.evaluation.metrics import by_component
 from unpoison.evaluation.scales import FULL
 from unpoison.evaluation.scenarios import Scenario, by_name
 from unpoison.learners.networks import NETWORKS
@@ -69,17 +70,17 @@ def measure(arena: Arena, scenario: Scenario, variant: str, restart: int) -> dic
     settings, data, planted = settings_of(variant, scenario.dataset), arena.poisoned, arena.truth.planted
     options = TrainingOptions(recipe=RECIPES.get(variant, COMPACT), augmentation=arena.augmentation)
     factory = TorchFactory(NETWORKS["compact"], data.features, data.labels, data.n_classes, options)
-    component = np.full(len(data), settings.rounds)
+    component = np.full(len(data), -1)
     started = time.perf_counter()
     for number in range(settings.rounds):
         seeds = Seeds(restart).within("variants", "round", number)
-        active = np.flatnonzero(component == settings.rounds)
+        active = np.flatnonzero(component < 0)
         found = find_component(
             factory(seeds.integer("learner")), active, data.labels,
             settings=settings, round_number=number, seeds=seeds,
         )  # fmt: skip
         component[found] = number
-    counts = np.bincount(component[planted], minlength=settings.rounds + 1)
+    counts = np.array(by_component(component, planted, n_components=settings.rounds))
     return {
         "variant": variant,
         "restart": restart,

@@ -40,6 +40,7 @@ from unpoison.evaluation.scenarios import by_name, catalog
 from unpoison.evaluation.victims import Effect, Exam
 from unpoison.learners.choose import LearnerChoice
 from unpoison.learners.recipes import COMPACT, SLEEPER_AGENT, Recipe
+from unpoison.learners.recipes import PAPER as PAPER_RECIPES
 from unpoison.learners.torch import TorchLearner
 from unpoison.types import BoolArray, LabelArray
 
@@ -158,6 +159,27 @@ class TwoGroups:
         component[planted[3:5]] = 2
         groups = (Group(2, 4, True, 1, {"own": 0.123456}), Group(2, 2, False, 2, {"own": 1.0}))
         return Decision(component != 1, np.zeros(len(labels)), components=component[None, :], groups=groups)
+
+
+@pytest.mark.usefixtures("_gtsrb")
+def test_ispl_is_trained_by_its_own_recipe_and_the_victim_by_the_networks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reduced = {"rounds": 1, "restarts": 1, "first_epochs": 1, "epochs": 1, "weak_epochs": 1}
+    setup = replace(TINY, ispl_recipe="resnet32", reduced=reduced)
+    monkeypatch.setitem(scales.SCALES, "tiny", Scale("tiny", {"gtsrb": setup}, own_networks=False))
+    recipes: list[Recipe] = []
+    make = TorchLearner.__init__
+
+    def noted(learner: TorchLearner, factory: Any, data: Any, *, seed: int) -> None:
+        recipes.append(factory.options.recipe)
+        make(learner, factory, data, seed=seed)
+
+    monkeypatch.setattr(TorchLearner, "__init__", noted)
+    run_task(BenchTask(SCENARIO, "tiny", "ispl-reduced", 0), work=tmp_path)
+    assert len(recipes) > 2
+    assert set(recipes[:-1]) == {PAPER_RECIPES["resnet32"]}
+    assert recipes[-1] == COMPACT
 
 
 @pytest.mark.usefixtures("_gtsrb")

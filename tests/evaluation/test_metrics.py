@@ -7,6 +7,7 @@ from unpoison.evaluation.metrics import (
     accuracy,
     attack_success,
     auc,
+    by_component,
     found_share,
     lost_share,
     targeted_misclassification,
@@ -23,6 +24,12 @@ def mask(text: str) -> np.ndarray:
 
 def test_accuracy() -> None:
     assert accuracy(labels(1, 2, 3, 3), labels(1, 2, 3, 4)) == 0.75
+
+
+def test_by_component_counts_those_in_none_last() -> None:
+    component = labels(0, 2, -1, 2, -1, 0)
+    assert by_component(component, mask("xxxx.."), n_components=3) == [1, 0, 2, 1]
+    assert by_component(component, mask("......"), n_components=3) == [0, 0, 0, 0]
 
 
 def test_targeted_misclassification_counts_only_what_was_right_before() -> None:

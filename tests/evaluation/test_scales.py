@@ -12,6 +12,7 @@ from unpoison.errors import InputError
 from unpoison.evaluation.experiment import defense_for
 from unpoison.evaluation.scales import FULL, LAPTOP, PAPER, SCALES, Scale, Setup, scale_named
 from unpoison.evaluation.scenarios import Scenario, by_name, catalog, of_table
+from unpoison.learners.recipes import recipe_for
 
 LABELS = np.repeat(np.arange(10), 200)
 
@@ -65,6 +66,26 @@ def test_the_full_scale_is_all_data_with_one_network() -> None:
     for scenario in catalog():
         setup = FULL.setup_for(scenario)
         assert (setup.limit, setup.network, setup.augmentation) == (None, "compact", None)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "rate", "decay"),
+    [
+        ("gtsrb-watermark-1-2-eps10", 0.1, 1e-4),
+        ("cifar10-watermark-1-3-eps10", 0.02, 5e-4),
+        ("imagenette-dirty-label-0-2-eps10", 0.05, 5e-4),
+    ],
+)
+def test_at_full_scale_ispl_trains_as_the_paper_trains_the_network_that_compact_stands_in_for(
+    scenario: str, rate: float, decay: float
+) -> None:
+    """Vanilla SGD, the rate constant; with Nesterov's momentum the planted samples spread over components."""
+    setup = FULL.setup_for(by_name(scenario))
+    recipe = recipe_for(setup.network, setup.ispl_recipe)
+    assert (recipe.continued(), recipe.momentum, recipe.weight_decay) == (rate, 0.9, decay)
+    assert (recipe.batch_size, recipe.nesterov, recipe.label_smoothing) == (128, False, 0.0)
+    assert scale_named("full-resnet32").setup_for(by_name(scenario)).ispl_recipe is None
+    assert LAPTOP.setup_for(by_name(scenario)).ispl_recipe is None
 
 
 @pytest.mark.parametrize("network", ["preactresnet18", "resnet32", "resnet56"])

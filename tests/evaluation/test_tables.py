@@ -147,6 +147,16 @@ def test_ours_beside_theirs() -> None:
     assert not [row for row in rows if row["epsilon"] == "5" and row["defense"] == "out-of-subset"]
 
 
+def test_tables_say_whose_images_were_used() -> None:
+    watermarked = run("gtsrb-watermark-1-2-eps10"), run("gtsrb-watermark-2-13-eps10", images="official")
+    assert (
+        "Clean-label images and watermarks: official and ours." in build("gtsrb-watermark", watermarked).notes
+    )
+    assert not any("watermarks" in note for note in build("gtsrb-watermark").notes)
+    drawn = [*watermarked, run("gtsrb-dirty-label-1-2-eps10")]
+    assert not any("watermarks" in note for note in build("gtsrb-dirty-label", drawn).notes)
+
+
 def test_the_ablation_averages_what_took_hold() -> None:
     results = [
         run(ablation_name(base, alpha, 8), accuracy=0.8 + 0.01 * i, took_hold=i < 2)

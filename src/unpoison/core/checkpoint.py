@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zipfile
@@ -55,6 +56,12 @@ class FolderCheckpoints:
             _check_identity(record, identity)
         else:
             _write_atomically(record, json.dumps(identity, indent=1, sort_keys=True).encode())
+
+    @classmethod
+    def named_after(cls, identity: dict[str, object], *, parent: Path) -> FolderCheckpoints:
+        """In a folder of ``parent`` whose name follows from the identity: one for every run there may be."""
+        name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+        return cls(parent / name, identity=identity)
 
     def load(self, name: str) -> Arrays | None:
         """The saved result, or None where there is none or the file cannot be read."""

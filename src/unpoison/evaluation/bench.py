@@ -23,7 +23,7 @@ from unpoison.attacks.options import meant
 from unpoison.errors import InputError, MissingExtraError, UnpoisonError
 from unpoison.evaluation.outcomes import Result, check_values
 from unpoison.evaluation.scales import scale_named
-from unpoison.evaluation.scenarios import SUMMARY, Scenario, by_name, catalog
+from unpoison.evaluation.scenarios import OFFICIAL, OURS, SUMMARY, WITH_IMAGES, Scenario, by_name, catalog
 from unpoison.evaluation.store import Reading, Record, Store, code, machine
 from unpoison.events import Listener, Progress, ignore
 
@@ -32,9 +32,6 @@ UNDEFENDED = "nothing"
 """The defense that is none."""
 ON_CLEAN = "+clean"
 """After the name of a defense: the same on the data before the attack."""
-WITH_IMAGES = ("clean-label", "watermark")
-"""Families of attacks that use images which may be the official ones or our own."""
-OFFICIAL, OURS = "official", "ours"
 TOOK_HOLD = 0.1
 """An attack takes hold if it misleads an undefended victim more often than this."""
 TRACEBACK_LIMIT = 20_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -28,7 +27,7 @@ from unpoison.defenses.spectral import LEAST_SHARE, LEAST_SHARE_200_EPOCHS, Spec
 from unpoison.defenses.trimmed_loss import TrimmedLoss
 from unpoison.errors import InputError
 from unpoison.evaluation.bench import ON_CLEAN, RANDOM_PERCENT, UNDEFENDED, BenchTask, check_defense
-from unpoison.evaluation.metrics import auc
+from unpoison.evaluation.metrics import auc, by_component
 from unpoison.evaluation.poisoning import PoisonOptions, attacked, hash_of_code
 from unpoison.evaluation.scales import LONG_EPOCHS, Setup, scale_named
 from unpoison.evaluation.scenarios import PAPER_EPOCHS, Scenario, by_name, with_images
@@ -145,9 +144,8 @@ def _resumable(defense: Defense, task: BenchTask, arena: Arena) -> Defense:
         "code": hash_of_code("attacks", "core", "defenses", "learners"),
         "torch": version("torch"),
     }
-    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
-    folder = cache_folder() / "bench" / name
-    return replace(defense, checkpoints=FolderCheckpoints(folder, identity=identity))
+    kept = FolderCheckpoints.named_after(identity, parent=cache_folder() / "bench")
+    return replace(defense, checkpoints=kept)
 
 
 def _measured(decision: Decision, effect: Effect, truth: Truth) -> dict[str, Any]:
@@ -180,10 +178,12 @@ def _by_component(decision: Decision, planted: BoolArray) -> dict[str, Any]:
         return {}
     removed = ~decision.voted
     n_rounds = int(decision.components.max()) + 1
-    rows = [np.where(row < 0, n_rounds, row) for row in decision.components]
+    everybody = np.ones(len(planted), dtype=np.bool_)
     return {
-        "components": [np.bincount(row, minlength=n_rounds + 1).tolist() for row in rows],
-        "planted_by_component": [np.bincount(row[planted], minlength=n_rounds + 1).tolist() for row in rows],
+        **{
+            name: [by_component(row, whom, n_components=n_rounds) for row in decision.components]
+            for name, whom in (("components", everybody), ("planted_by_component", planted))
+        },
         "voted_false_positives": int((removed & ~planted).sum()),
         "voted_false_negatives": int((~removed & planted).sum()),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unpoison.types import BoolArray, FloatArray, LabelArray
+from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
 
 
 def accuracy(predicted: LabelArray, labels: LabelArray) -> float:
@@ -42,6 +42,16 @@ def found_share(keep: BoolArray, truth: BoolArray) -> float:
 def lost_share(keep: BoolArray, truth: BoolArray) -> float:
     """Share of the clean samples that were removed."""
     return float((~keep[~truth]).mean())
+
+
+def by_component(component: IndexArray, whom: BoolArray, *, n_components: int) -> list[int]:
+    """How many of ``whom`` each component holds; the last number: those in none (-1).
+
+    >>> by_component(np.array([0, 1, 1, -1]), np.array([True, True, True, True]), n_components=2)
+    [1, 2, 1]
+    """
+    counts = np.bincount(component[whom] % (n_components + 1), minlength=n_components + 1)
+    return [int(count) for count in counts]
 
 
 def _share(hits: BoolArray) -> float:

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from unpoison.errors import InputError
+from unpoison.evaluation.scenarios import OURS, WITH_IMAGES, by_name
 
 Result: TypeAlias = Mapping[str, Any]
 
@@ -60,6 +61,12 @@ def scale_of(results: Iterable[Result]) -> str | None:
             f"the results are of the scales {' and '.join(scales)}, which no table may mix; choose one"
         )
     return scales[0] if scales else None
+
+
+def whose_images(results: Iterable[Result]) -> list[str]:
+    """A note that says whose pictures were used where there are official ones; empty where there are none."""
+    images = {run.get("images", OURS) for run in results if by_name(run["scenario"]).family in WITH_IMAGES}
+    return [f"Clean-label images and watermarks: {' and '.join(sorted(images))}."] if images else []
 
 
 def outcomes(results: Iterable[Result]) -> dict[tuple[str, str], Outcome]:

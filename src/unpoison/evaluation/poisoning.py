@@ -251,8 +251,7 @@ def _made(
 def _attack_once(job: _Job, options: PoisonOptions, listener: Listener, kept: Path) -> _Done:
     """The attack as it was made before with the same data, options and versions; else now."""
     identity = _identity(job, options)
-    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
-    memory = FolderCheckpoints(kept / name, identity=identity)
+    memory = FolderCheckpoints.named_after(identity, parent=kept)
     found = memory.load("attack")
     if found is None:
         done = _attack(job, options, listener)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from unpoison.errors import InputError
-from unpoison.evaluation.bench import ON_CLEAN, OURS, UNDEFENDED, WITH_IMAGES
+from unpoison.evaluation.bench import ON_CLEAN, UNDEFENDED
 from unpoison.evaluation.comparison import PERFECT, epoch_equivalents
-from unpoison.evaluation.outcomes import Result, scale_of
+from unpoison.evaluation.outcomes import Result, scale_of, whose_images
 from unpoison.evaluation.published import OWN, PER_SCENARIO, Measured, read_rows
 from unpoison.evaluation.scenarios import by_name
 from unpoison.evaluation.table_layout import Table
@@ -118,9 +118,8 @@ def _their(measured: Measured | None, name: str) -> str:
 
 
 def _notes(runs: Sequence[Result]) -> tuple[str, ...]:
-    images = {run.get("images", OURS) for run in runs if by_name(run["scenario"]).family in WITH_IMAGES}
     return (
         "TMR and accuracy in percent. The paper's are medians of three runs with its own networks.",
         "Cost: of the defense, in epochs of training over all the data; a forward pass counts a third.",
-        *([f"Clean-label images and watermarks: {' and '.join(sorted(images))}."] if images else []),
+        *whose_images(runs),
     )

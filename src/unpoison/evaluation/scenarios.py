@@ -92,6 +92,9 @@ class Scenario:
         return dict(self.options)
 
 
+WITH_IMAGES = ("clean-label", "watermark")
+"""Families of attacks that use images which may be the official ones or our own."""
+OFFICIAL, OURS = "official", "ours"
 WATERMARK_FILES = {
     "peace": "peace.png",
     "letter-a": "letter_A.png",

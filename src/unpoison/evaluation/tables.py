@@ -15,7 +15,16 @@ from typing import TypeAlias
 from unpoison.attacks.options import meant
 from unpoison.errors import InputError
 from unpoison.evaluation.bench import TOOK_HOLD, UNDEFENDED
-from unpoison.evaluation.outcomes import CONTROLS, LENIENT, SUCCESS, Outcome, Result, outcomes, scale_of
+from unpoison.evaluation.outcomes import (
+    CONTROLS,
+    LENIENT,
+    SUCCESS,
+    Outcome,
+    Result,
+    outcomes,
+    scale_of,
+    whose_images,
+)
 from unpoison.evaluation.published import (
     DEFENSES,
     OWN,
@@ -103,13 +112,14 @@ def build(name: str, results: Iterable[Result] = ()) -> Table:
         by_name(scenario)  # refuses what is no scenario
     in_table = {scenario.name for scenario in of_table(name)}
     ours = {place: each for place, each in ours.items() if place[0] in in_table}
+    notes = whose_images(result for result in results if result["scenario"] in in_table)
     if name == SUMMARY:
         return _summary(ours, scale)
     if name == SLEEPER:
         return _sleeper_agent([result for result in results if result["scenario"] in in_table], scale)
     if name in (*ABLATION_TABLES, *GTSRB_ABLATION_TABLES):
         return _ablation(name, ours, scale)
-    return _per_scenario(name) if scale is None else _compared(name, ours, scale)
+    return _per_scenario(name) if scale is None else _compared(name, ours, scale, notes)
 
 
 def _summary(ours: _Ours, scale: str | None) -> Table:
@@ -185,7 +195,7 @@ def _per_scenario(name: str) -> Table:
     return _table(name, columns, body, [_HEADS, STARRED], None, every=3)
 
 
-def _compared(name: str, ours: _Ours, scale: str) -> Table:
+def _compared(name: str, ours: _Ours, scale: str, more: Sequence[str]) -> Table:
     """A row for each scenario and defense: the paper's number and ours, metric by metric."""
     rows = read_rows(name)
     columns = [_case_heads(rows[0]), "epsilon", "defense"]
@@ -197,7 +207,7 @@ def _compared(name: str, ours: _Ours, scale: str) -> Table:
             pairs = (_entry(each, metric) for metric in _METRICS for each in (theirs, own))
             if theirs is not None or own is not None:
                 body.append((_case(row), str(row.epsilon), defense, *pairs, *_facts(own)))
-    notes = [_HEADS, f"{STARRED} Ours only where the attack took hold."]
+    notes = [_HEADS, f"{STARRED} Ours only where the attack took hold.", *more]
     return _table(name, (*columns, "ASR ours", "runs", "took hold"), body, notes, scale)
 
 
