@@ -204,7 +204,31 @@ class ExpansionSettings(_MethodSettings):
         check_shares(self, "errors", "known", "far", low_open=True)
 
 
-Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings
+@dataclass(frozen=True)
+class GroupSettings(_MethodSettings):
+    """Groups that stand apart for models that met them and not for those that did not (docs/method.md)."""
+
+    method: ClassVar[str] = "groups"
+
+    met: float = 7.0
+    """Least standard deviations by which a planted group stands apart for models that trained on it."""
+    unmet: float = 2.5
+    """Most by which it does for judges that met nothing like it."""
+    epochs: int = 4
+    """Epochs of each model on a half."""
+    further_epochs: int = 4
+    """Epochs over everything with which it goes on before it is looked at."""
+    judge_epochs: int = 4
+    """Epochs of each judge, on a half of what is in no group."""
+    min_steps: int = 140
+    """Fewest optimiser steps of each training."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, "epochs", "further_epochs", "judge_epochs", least=1)
+        check_counts(self, "min_steps", least=0)
+
+
+Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings | GroupSettings
 
 
 def check_counts(settings: object, *names: str, least: int) -> None:

@@ -17,7 +17,8 @@ from unpoison.core.boosting import (
 )
 from unpoison.core.by_expansion import clean_by_expansion
 from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
-from unpoison.core.config import ExpansionSettings, IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import ExpansionSettings, GroupSettings, IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.groups.method import clean_by_groups
 from unpoison.core.ispl import find_component
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.out_of_subset import clean_out_of_subset
@@ -48,6 +49,8 @@ def sanitize(
     seeds = Seeds(seed).within(settings.method)
     if isinstance(settings, ExpansionSettings):
         return clean_by_expansion(labels, factory, settings, seeds=seeds, workshop=workshop)
+    if isinstance(settings, GroupSettings):
+        return clean_by_groups(labels, factory, settings, seeds=seeds, workshop=workshop)
     if isinstance(settings, OutOfSubsetSettings):
         return clean_out_of_subset(labels, factory, settings, seeds=seeds, workshop=workshop)
     return clean_by_ispl(labels, factory, settings, seeds=seeds, workshop=workshop)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from unpoison.core.config import ExpansionSettings, IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import ExpansionSettings, GroupSettings, IsplSettings, OutOfSubsetSettings, Settings
 from unpoison.errors import InputError
 from unpoison.types import LabelArray
 
-METHODS = ("ispl", "expansion", "out-of-subset")
+METHODS = ("ispl", "groups", "expansion", "out-of-subset")
 PRESETS = ("auto", "paper-cifar10", "paper-gtsrb", "authors-cifar10", "authors-gtsrb")
 
 PAPER_CIFAR10 = IsplSettings()
@@ -70,6 +70,8 @@ def settings_for(
         raise InputError(
             f"The settings {preset!r} belong to the method 'ispl'. Use method 'ispl', or the settings 'auto'."
         )
+    if method == "groups":
+        return _changed(GroupSettings(), changes)
     if method == "expansion":
         return _changed(ExpansionSettings(), changes)
     if method == "out-of-subset":

@@ -7,7 +7,7 @@ the others. Natural variety rather is a matter of degree: cut in two, its sides 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
@@ -47,11 +47,14 @@ FAINT = 1e-9
 _NORMAL = NormalDist()
 
 
-def axes_by_class(view: NDArray[np.floating], labels: LabelArray, *, axes: int) -> NDArray[np.float32]:
+def axes_by_class(
+    view: NDArray[np.floating], labels: LabelArray, *, axes: int, only: Collection[int] | None = None
+) -> NDArray[np.float32]:
     """What a model sees of each sample (a row each), on the axes along which its class varies unlike others.
 
     What makes photographs of anything differ, such as light or background, varies in every class. A trigger
-    varies in the classes that it was planted in.
+    varies in the classes that it was planted in. ``only`` names the classes that are wanted; the rows of
+    others are 0.
     """
     spread = view.std(axis=0)
     centred = (view / (spread + 1e-3 * max(float(spread.mean()), 1e-12))).astype(np.float64)
@@ -61,6 +64,8 @@ def axes_by_class(view: NDArray[np.floating], labels: LabelArray, *, axes: int) 
     scatter = centred.T @ centred
     found = np.zeros((len(view), axes), dtype=np.float32)
     for members in classes:
+        if only is not None and int(labels[members[0]]) not in only:
+            continue
         own = centred[members]
         others = (scatter - own.T @ own) / max(len(view) - len(members), 1)
         part = _leading(own @ _evening(others), axes)[0]

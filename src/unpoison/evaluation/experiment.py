@@ -276,6 +276,7 @@ DEFENSES: dict[str, Maker] = {
     "ispl-authors-reduced": lambda scenario, setup, _: _ispl(
         "authors", scenario, {**_reduced(setup), **setup.changes}
     ),
+    "groups": lambda _scenario, _setup, _planted: Incompatibility("groups"),
     "expansion": lambda _scenario, _setup, _planted: Incompatibility("expansion"),
     "out-of-subset": lambda _scenario, _setup, _planted: Incompatibility("out-of-subset"),
     SpectralSignatures.name: lambda scenario, setup, _: SpectralSignatures.for_epsilon(
@@ -345,7 +346,8 @@ def estimate_seconds(task: BenchTask) -> float:
 
 
 WORK = {
-    NOTHING: 1.1, ORACLE: 1.1, RANDOM: 1.0, "expansion": 4.2, "out-of-subset": 11.0, "ispl-reduced": 4.3,
+    NOTHING: 1.1, ORACLE: 1.1, RANDOM: 1.0, "groups": 3.0, "expansion": 4.2, "out-of-subset": 11.0,
+    "ispl-reduced": 4.3,
     "ispl-authors-reduced": 4.7, "ispl-paper": 1.1, "ispl-authors": 1.1, SpectralSignatures.name: 1.9,
     ActivationClustering.name: 1.7, TrimmedLoss.name: 3.4, ConfidentLearning.name: 2.9,
 }  # fmt: skip

@@ -1,0 +1,60 @@
+"""Decide: what was measured of a group goes in; planted, natural or undecided comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from unpoison.core.groups.separation import Separation
+
+Verdict: TypeAlias = Literal["planted", "natural", "undecided"]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The two numbers that decide, in standard deviations."""
+
+    met: float = 7.0
+    """A planted group stands apart at least so far for models that trained on it,"""
+    unmet: float = 2.5
+    """and at most so far for judges, which met nothing like it."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured of one group."""
+
+    label: int
+    size: int
+    met: Separation
+    """How far it stands apart for models that trained on it: from the rest of its class."""
+    unmet: Separation
+    """How far for judges that did not: from samples that they call the same classes."""
+    agreement: float
+    """The share that judges call by its label."""
+    called: int
+    """What judges call most of it."""
+
+    @property
+    def kind(self) -> str:
+        """What a planted group is, by what judges call it."""
+        return "filed under the wrong class" if self.agreement < 0.5 else "a mark on right labels"
+
+
+def decide(evidence: Evidence, thresholds: Thresholds) -> Verdict:
+    """A planted group stands apart for models that met it and dissolves for those that did not.
+
+    Within one standard error of a threshold that would change the verdict it is undecided.
+
+    >>> apart, dissolved = Separation(13.0, 0.5), Separation(1.0, 0.2)
+    >>> decide(Evidence(2, 100, apart, dissolved, 0.0, 1), Thresholds())
+    'planted'
+    >>> decide(Evidence(2, 100, apart, apart, 0.0, 1), Thresholds())
+    'natural'
+    """
+    met, unmet = evidence.met, evidence.unmet
+    if met.z - met.error >= thresholds.met and unmet.z + unmet.error <= thresholds.unmet:
+        return "planted"
+    if met.z + met.error < thresholds.met or unmet.z - unmet.error > thresholds.unmet:
+        return "natural"
+    return "undecided"

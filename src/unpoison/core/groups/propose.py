@@ -1,0 +1,161 @@
+"""Propose: in every class, the groups that stand apart in what models see that trained on everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.groups.far_out import far_out
+from unpoison.core.groups.separation import FOLDS, Separation, discriminant, separation
+from unpoison.core.result import Cost
+from unpoison.core.sampling import class_members
+from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, groups_apart
+from unpoison.core.tasks import cost_array
+from unpoison.seeds import Seeds
+from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
+
+AXES = 80
+"""Most axes along which a class varies unlike the others that are looked along;"""
+LARGE_AXES = 25
+"""for large groups the leading ones,"""
+SAMPLES_PER_AXIS = 20
+"""at most one for so many samples,"""
+AXES_BY_ROOT = 0.75
+"""and so many times the root of the class's size, lest chance makes groups."""
+LARGE_FROM = 0.02
+"""The share of its class from which on a group changes variances enough to be found by them."""
+SHARPEST = 3
+"""Most large groups of a class."""
+HALF = 0.5
+PASSES = 2
+"""How often a group is completed: what it took in shows the way better."""
+
+
+@dataclass(frozen=True)
+class ProposeTask:
+    """Look for groups in some classes, and measure how far each stands apart."""
+
+    views: tuple[NDArray[Any], ...]
+    """What each model sees: a row a sample."""
+    labels: LabelArray
+    called: LabelArray
+    """What each sample is called by a model that did not train on it."""
+    classes: tuple[int, ...]
+    least: float
+    """The least separation of a group that is worth a judge."""
+    seeds: Seeds
+
+    def __call__(self) -> Arrays:
+        """``members``: groups one after another; ``sizes``, ``z`` and ``error``: a number a group."""
+        joined = np.concatenate(self.views, axis=1)
+        evened = axes_by_class(joined, self.labels, axes=AXES, only=self.classes)
+        members: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
+        met: list[Separation] = []
+        for own in class_members(self.labels):
+            label = int(self.labels[own[0]])
+            if label not in self.classes:
+                continue
+            view = evened[own].astype(np.float64)
+            for group, apart in self._standing(view, [*self._large(view, own), *far_out(view)], label):
+                members.append(own[group])
+                met.append(apart)
+        return {
+            "members": np.concatenate(members),
+            "sizes": np.array([len(each) for each in members[1:]], dtype=np.int64),
+            "z": np.array([each.z for each in met], dtype=np.float64),
+            "error": np.array([each.error for each in met], dtype=np.float64),
+            "cost": cost_array(Cost()),
+        }
+
+    def _large(self, view: FloatArray, own: IndexArray) -> list[BoolArray]:
+        """The few sharpest that are not mostly the same."""
+        axes = min(LARGE_AXES, len(own) // SAMPLES_PER_AXIS, round(AXES_BY_ROOT * sqrt(len(own))))
+        chosen: list[BoolArray] = []
+        if not axes:
+            return chosen
+        hints = _hints(self.called[own], int(self.labels[own[0]]))
+        for split in groups_apart(view[:, :LARGE_AXES], axes=axes, hints=hints, largest=HALF):
+            is_large = np.count_nonzero(split.group) >= LARGE_FROM * len(own)
+            if is_large and not any(is_same(split.group, other) for other in chosen):
+                chosen.append(split.group)
+            if len(chosen) == SHARPEST:
+                break
+        return chosen
+
+    def _standing(
+        self, view: FloatArray, found: list[BoolArray], label: int
+    ) -> Iterator[tuple[BoolArray, Separation]]:
+        """Those that stand apart far enough, whole, the farthest first; what two share is the farther's."""
+        measured: list[tuple[Separation, BoolArray]] = []
+        for number, group in enumerate(found):
+            whole = completed(view, group)  # first: half of it in the rest hides the other
+            apart = met_by(view, whole, rng=self.seeds.stream("met", label, number))
+            if apart.z + apart.error >= self.least:
+                measured.append((apart, whole))
+        taken = np.zeros(len(view), dtype=np.bool_)
+        for apart, group in sorted(measured, key=lambda entry: -entry[0].z):
+            left = group & ~taken
+            if 2 * np.count_nonzero(left) > np.count_nonzero(group) and left.sum() >= SMALLEST_GROUP:
+                taken |= left
+                yield left, apart
+
+
+def standardized(views: tuple[NDArray[Any], ...]) -> FloatArray:
+    """Views side by side, every column of mean 0 and spread 1."""
+    joined = np.concatenate(views, axis=1).astype(np.float64)
+    return np.asarray((joined - joined.mean(axis=0)) / (joined.std(axis=0) + 1e-6))
+
+
+def met_by(view: FloatArray, group: BoolArray, *, rng: np.random.Generator) -> Separation:
+    """How far a group stands apart from the rest of its class for models that met it."""
+    rest = np.flatnonzero(~group)
+    wanted = 3 * int(group.sum()) + 300
+    return separation(view[group], view[np.sort(rng.permutation(rest)[:wanted])], rng=rng)
+
+
+def completed(view: FloatArray, group: BoolArray) -> BoolArray:
+    """All that lies nearer to the group than to the rest of its class, along the group's own direction."""
+    taken = group
+    for _ in range(PASSES):
+        size = np.count_nonzero(taken)
+        if min(size, len(taken) - size) < SMALLEST_GROUP:
+            return group
+        taken = travelled(view, taken) > HALF
+    is_group = SMALLEST_GROUP <= np.count_nonzero(taken) <= len(taken) - SMALLEST_GROUP
+    return taken if is_group and 2 * np.count_nonzero(taken & group) > np.count_nonzero(group) else group
+
+
+def travelled(view: FloatArray, group: BoolArray) -> FloatArray:
+    """How far each sample is on the way from the others' mean (0) to the group's (1).
+
+    Each is placed along a direction that was found without it.
+    """
+    fold = np.empty(len(group), dtype=np.int64)
+    for side in (group, ~group):
+        fold[side] = np.arange(side.sum()) % FOLDS
+    place = np.zeros(len(group))
+    for number in range(FOLDS):
+        asked = fold == number
+        inside, outside = view[~asked & group], view[~asked & ~group]
+        direction = discriminant(inside, outside)
+        start = outside.mean(axis=0)
+        length = float((inside.mean(axis=0) - start) @ direction)
+        place[asked] = (view[asked] - start) @ direction / max(length, np.finfo(np.float64).tiny)
+    return place
+
+
+def is_same(one: BoolArray, other: BoolArray) -> bool:
+    """Whether half of the smaller one, or more, is in both."""
+    return bool(2 * np.count_nonzero(one & other) >= min(one.sum(), other.sum()))
+
+
+def _hints(called: LabelArray, label: int) -> Iterator[BoolArray]:
+    """Where to look besides: those called one other class, and those called any."""
+    for hint in (*(called == other for other in np.unique(called[called != label])), called != label):
+        if SMALLEST_GROUP <= hint.sum() < len(hint):
+            yield hint

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison.core.config import GroupSettings
+from unpoison.core.groups.method import clean_by_groups
+from unpoison.core.pipeline import sanitize
+from unpoison.core.result import Sanitization
+from unpoison.core.tasks import Workshop
+from unpoison.errors import InputError
+from unpoison.runners.local import LocalRunner
+from unpoison.seeds import Seeds
+
+from ..fakes import same_bits
+from .worlds import World
+
+
+def removed(result: Sanitization) -> list[int]:
+    found: list[int] = np.flatnonzero(~result.keep).tolist()
+    return found
+
+
+@pytest.mark.parametrize("size", [12, 40, 130])
+def test_what_stands_apart_for_those_who_met_it_alone_is_removed(size: int) -> None:
+    planted = np.arange(400, 400 + size)
+    result = World(planted=planted).clean()
+    assert removed(result) == planted.tolist()
+    (group,) = [group for group in result.groups if group.removed]
+    assert (group.label, group.called, group.size) == (1, 0, size)
+    assert group.evidence["met"] > 10.0 > 2.0 > group.evidence["unmet"]
+    assert group.evidence["agreement"] == 0.0
+    assert (result.predicted[planted] == 0).all()
+    assert result.suspicion[planted].min() > np.delete(result.suspicion, planted).max()
+
+
+@pytest.mark.parametrize("size", [12, 40, 130])
+def test_what_stands_apart_for_everybody_is_natural(size: int) -> None:
+    result = World(natural=np.arange(800, 800 + size)).clean()
+    assert removed(result) == []
+    (group,) = result.groups
+    assert (group.label, group.size, group.undecided) == (2, size, False)
+    assert group.evidence["unmet"] > 5.0
+
+
+def test_a_mark_on_right_labels_is_removed() -> None:
+    """Judges call it what it is labelled, and do not see it apart."""
+    result = World(marked=np.arange(800, 860)).clean()
+    assert removed(result) == list(range(800, 860))
+    (group,) = result.groups
+    assert (group.called, group.evidence["agreement"]) == (2, 1.0)
+
+
+def test_each_is_judged_for_itself() -> None:
+    everything = World(
+        planted=np.arange(400, 440), natural=np.arange(800, 840), marked=np.arange(100, 160)
+    ).clean()
+    assert removed(everything) == [*range(100, 160), *range(400, 440)]
+
+
+def test_where_nothing_stands_apart_there_are_no_judges() -> None:
+    world = World()
+    result = world.clean()
+    assert (removed(result), result.groups) == ([], ())
+    assert len(world.fits) == 4
+
+
+def test_judges_meet_no_group_that_was_proposed() -> None:
+    groups = [np.arange(400, 440), np.arange(800, 840)]
+    world = World(planted=groups[0], natural=groups[1])
+    world.clean()
+    judges = [indices for indices, *_ in world.fits[4:]]
+    assert len(judges) == 2
+    assert not np.isin(np.concatenate(judges), np.concatenate(groups)).any()
+    assert len(np.intersect1d(*judges)) == 0
+
+
+def test_the_settings_are_used() -> None:
+    world = World(planted=np.arange(400, 440))
+    settings = GroupSettings(epochs=2, further_epochs=3, judge_epochs=5, min_steps=11)
+    world.clean(settings)
+    assert [epochs for _, epochs, *_ in world.fits] == [2, 3, 2, 3, 5, 5]
+    assert {min_steps for *_, min_steps, _ in world.fits} == {11}
+    assert all(final for *_, final in world.fits)
+
+
+def test_the_two_numbers_decide() -> None:
+    world = World(planted=np.arange(400, 440))
+    z = next(group.evidence["met"] for group in world.clean().groups if group.removed)
+    assert removed(world.clean(GroupSettings(met=z + 5.0))) == []
+    assert removed(world.clean(GroupSettings(unmet=-5.0))) == []
+    near = world.clean(GroupSettings(met=z))
+    assert removed(near) == []
+    assert [group.undecided for group in near.groups if group.label == 1] == [True]
+
+
+def test_the_same_seed_gives_the_same_bits_with_any_number_of_workers() -> None:
+    world, settings = World(planted=np.arange(400, 440)), GroupSettings()
+    runs = [sanitize(world.labels, world, settings, seed=3, runner=LocalRunner(n)) for n in (1, 2)]
+    assert same_bits(*runs)
+    assert removed(world.clean(seed=1)) == removed(world.clean(seed=2))
+
+
+def test_learners_that_show_nothing_are_refused_before_they_are_trained() -> None:
+    class Blind:
+        def fit(self, *_: object, **__: object) -> None:
+            raise AssertionError
+
+    with pytest.raises(InputError, match="looks at what models see"):
+        clean_by_groups(
+            np.repeat([0, 1], 50), lambda _seed: Blind(), GroupSettings(),  # type: ignore[arg-type,return-value]
+            seeds=Seeds(0), workshop=Workshop(),
+        )  # fmt: skip
