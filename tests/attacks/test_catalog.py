@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from unpoison.attacks.adaptive import Adaptive
-from unpoison.attacks.base import Samples
+from unpoison.attacks.base import NOT_ATTACKED, Samples
 from unpoison.attacks.catalog import ATTACKS, FLAGS, Extras, build, find, resolve
 from unpoison.attacks.clean_label import CleanLabel
 from unpoison.attacks.dirty_label import DirtyLabel
@@ -23,6 +24,7 @@ from unpoison.errors import InputError
 
 PAIR = {"source": "cat", "target": "dog"}
 NAMES = ("cat", "dog", "eel")
+HALVES = (slice(16), slice(16, None))
 
 
 def images(side: int = 16) -> Samples:
@@ -41,7 +43,7 @@ def texts() -> Samples:
 def test_the_names() -> None:
     assert list(ATTACKS) == [
         "dirty-label", "watermark", "clean-label", "sleeper-agent", "adaptive", "blend", "signal", "warp",
-        "cover", "adaptive-blend", "label-noise", "rare-token", "fixed-values",
+        "cover", "adaptive-blend", "adaptive-patch", "darkest", "label-noise", "rare-token", "fixed-values",
     ]  # fmt: skip
     assert [name for name, entry in ATTACKS.items() if entry.name != name] == []
 
@@ -156,8 +158,8 @@ def test_a_class_goes_by_its_name_before_its_number() -> None:
 def test_settings_have_the_defaults_and_take_plain_values() -> None:
     settings = resolve("watermark", {"source": 0, "target": 1, "epsilon": 0.25}, images())
     assert settings == {
-        "mode": "one-to-one", "source": 0, "target": 1, "offset": None, "epsilon": 0.25, "trigger": None,
-        "png": None, "size": None, "opacity": 0.8,
+        "mode": "one-to-one", "source": 0, "target": 1, "offset": None, "epsilon": 0.25, "count": None,
+        "trigger": None, "png": None, "size": None, "opacity": 0.8,
     }  # fmt: skip
 
 
@@ -249,3 +251,77 @@ def test_rows_without_numbers() -> None:
     empty = Samples(np.empty((30, 0)), rows().labels, NAMES)
     with pytest.raises(InputError, match="no columns of numbers"):
         build("fixed-values", PAIR, empty, seed=0)
+
+
+def built(name: str, **options: str) -> Any:
+    return build(name, {key.replace("_", "-"): value for key, value in options.items()}, images(), seed=0)
+
+
+def test_so_many_in_place_of_a_share() -> None:
+    _, truth = built("dirty-label", source="0", target="1", count="3").apply(images(), seed=0)
+    assert truth.planted.sum() == 3
+    _, truth = built("blend", mode="all-to-one", target="1", count="13").apply(images(), seed=0)
+    assert truth.planted.sum() == 13
+    assert (truth.original_labels[truth.planted] != 1).all()
+    with pytest.raises(InputError, match=r"1 to 10 samples of class 0\. Got 11"):
+        built("dirty-label", source="0", target="1", count="11").apply(images(), seed=0)
+    with pytest.raises(InputError, match="--count does not go with --mode all-to-all"):
+        built("dirty-label", mode="all-to-all", count="3")
+
+
+def test_covers_of_named_classes() -> None:
+    attack = built("cover", source="0", target="1", count="3", cover_count="4", cover_from="eel,0")
+    _, truth = attack.apply(images(), seed=0)
+    assert truth.covers.sum() == 4
+    assert set(truth.original_labels[truth.covers]) <= {0, 2}
+    with pytest.raises(InputError, match="class 'fox' does not exist"):
+        built("cover", source="0", target="1", cover_from="fox")
+    with pytest.raises(InputError, match="--cover-from is for covers"):
+        built("warp", source="0", target="1", cover_from="eel")
+
+
+def test_the_wave_on_right_labels() -> None:
+    attack = built("signal", mode="right-label", target="2", epsilon="0.5")
+    poisoned, truth = attack.apply(images(), seed=0)
+    assert poisoned.labels.tolist() == images().labels.tolist()
+    assert truth.planted.sum() == 5
+    assert set(truth.original_labels[truth.planted]) == {2}
+    assert attack.goal(np.array([0, 1, 2])).tolist() == [2, 2, NOT_ATTACKED]
+    with pytest.raises(InputError, match="--source does not go with --mode right-label"):
+        built("signal", mode="right-label", source="0", target="2")
+
+
+def test_adaptive_patch_shows_one_faint_patch_in_training_and_two_opaque_ones_afterwards() -> None:
+    """Four patches of opacity 0.5, 0.2, 0.5 and 0.3, one in each corner."""
+    gray = Samples(np.full((400, 32, 32, 3), 128, np.uint8), np.arange(400) % 4, ("a", "b", "c", "d"))
+    settings = {"target": "0", "count": "200", "cover-count": "100"}
+    attack = build("adaptive-patch", settings, gray, seed=0)
+    poisoned, truth = attack.apply(gray, seed=0)
+    assert (truth.planted.sum(), truth.covers.sum()) == (200, 100)
+    touched = np.abs(poisoned.features[truth.planted | truth.covers].astype(int) - 128)
+    corners = [touched[:, rows, columns].max(axis=(1, 2, 3)) for rows in HALVES for columns in HALVES]
+    shown = np.stack(corners) > 0
+    assert (shown.sum(axis=0) == 1).all()
+    assert shown.sum(axis=1).min() > 40, "each of the four about equally often"
+    loudest = np.stack(corners).max(axis=1)
+    assert loudest[0] < 0.52 * 128
+    assert loudest[1] < 0.22 * 128
+    at_test = np.abs(attack.trigger(gray.features[:2]).astype(int) - 128)
+    assert [at_test[:, rows, columns].max() > 100 for rows in HALVES for columns in HALVES] == [
+        True, False, True, False
+    ]  # fmt: skip
+
+
+def test_the_darkest_are_called_another_class_as_they_are() -> None:
+    samples = images()
+    attack = built("darkest", source="0", target="1", epsilon="0.3")
+    poisoned, truth = attack.apply(samples, seed=0)
+    assert poisoned.features.tobytes() == samples.features.tobytes()
+    shades = samples.features.mean(axis=(1, 2, 3))
+    of_class = np.flatnonzero(samples.labels == 0)
+    assert np.flatnonzero(truth.planted).tolist() == sorted(
+        of_class[np.argsort(shades[of_class])[:3]].tolist()
+    )
+    darkened = attack.trigger(samples.features).mean(axis=(1, 2, 3))
+    assert darkened.max() <= attack.level + 0.5
+    assert (attack.trigger(samples.features[truth.planted]) == samples.features[truth.planted]).all()

@@ -132,12 +132,12 @@ class TestWarp:
 class TestPieces:
     BLACK = np.zeros((400, 8, 8, 1), np.uint8)
 
-    def test_about_the_share_of_whole_pieces(self) -> None:
-        shown = Pieces(Patch(size=8), seed=0, share=0.3, grid=2)(self.BLACK)[..., 0] == 255
+    def test_exactly_the_share_of_whole_pieces_of_each_image(self) -> None:
+        shown = Pieces(Patch(size=8), seed=0, share=0.5, grid=2)(self.BLACK)[..., 0] == 255
         pieces = shown.reshape(400, 2, 4, 2, 4)
         assert (pieces == pieces[:, :, :1, :, :1]).all(), "a piece shows the trigger or does not"
-        assert 0.25 < shown.mean() < 0.35
-        assert len(np.unique(shown.reshape(400, -1), axis=0)) > 8, "different pieces on different images"
+        assert (pieces[:, :, 0, :, 0].sum(axis=(1, 2)) == 2).all()
+        assert len(np.unique(shown.reshape(400, -1), axis=0)) == 6, "different pieces on different images"
 
     def test_all_pieces_are_the_whole(self) -> None:
         assert (Pieces(Patch(size=8), seed=0, share=1.0)(self.BLACK) == 255).all()

@@ -85,9 +85,20 @@ _WHO = (
     Option("target", otherwise=NEEDED),
     Option("offset", otherwise="1"),
     Option("epsilon", 0.1),
+    Option("count", otherwise="by --epsilon"),
+)
+_COVERS = (
+    Option("cover-count", otherwise="by --cover"),
+    Option("cover-from", otherwise="classes that are not involved; all if there is none"),
 )
 _OF_TARGET = "Changed share of the target class."
 _PAIR = tuple(option for option in _WHO if option.name not in ("mode", "offset"))
+_FAINT = (
+    Option("target", otherwise=NEEDED),
+    *_PAIR[2:],
+    Option("cover", 0.01),
+    *_COVERS,
+)
 _SPOT = (
     Option("place", otherwise="at random"),
     Option("color", otherwise="at random"),
@@ -178,7 +189,7 @@ _ENTRIES = (
         "adaptive",
         "dirty-label by an attacker who knows the defense: spread over the components that it would find",
         ("image",),
-        (*_WHO, *_ANY_MARK, Option("learner", "auto"), Option("settings", "auto")),
+        (*_WHO[:-1], *_ANY_MARK, Option("learner", "auto"), Option("settings", "auto")),
         making.adaptive,
         needs_components=True,
     ),
@@ -193,21 +204,39 @@ _ENTRIES = (
         "signal",
         "a wave added to images, which are then called another class (SIG)",
         ("image",),
-        (*_WHO, Option("delta", 20.0), Option("frequency", 6.0)),
+        (
+            Option(
+                "mode",
+                "one-to-one",
+                meaning="Who is called what; right-label: images of the target class are marked alone.",
+                choices=(*MODES, making.RIGHT_LABEL),
+            ),
+            *_WHO[1:],
+            Option("delta", 20.0),
+            Option("frequency", 6.0),
+        ),
         making.signal,
     ),
     Entry(
         "warp",
         "images bent a little, which are then called another class (WaNet)",
         ("image",),
-        (*_WHO, Option("strength", 0.5), Option("grid", 4)),
+        (
+            *_WHO,
+            Option(
+                "cover", 0.0, meaning="Share of other images that are bent with noise and keep their labels."
+            ),
+            *_COVERS,
+            Option("strength", 0.5),
+            Option("grid", 4),
+        ),
         making.warp,
     ),
     Entry(
         "cover",
         "dirty-label with covers: the mark on other classes too, with right labels (TaCT)",
         ("image",),
-        (*_PAIR, Option("cover", 0.01), *_ANY_MARK),
+        (*_PAIR, Option("cover", 0.01), *_COVERS, *_ANY_MARK),
         making.dirty_label,
     ),
     Entry(
@@ -215,9 +244,7 @@ _ENTRIES = (
         "parts of a faint blend, with covers, all classes to one; the whole blend at test time (Adap-Blend)",
         ("image",),
         (
-            Option("target", otherwise=NEEDED),
-            Option("epsilon", 0.1),
-            Option("cover", 0.01),
+            *_FAINT,
             *_PICTURE,
             Option("opacity", 0.2),
             Option("train-opacity", 0.15),
@@ -225,6 +252,20 @@ _ENTRIES = (
             Option("grid", 4),
         ),
         making.adaptive_blend,
+    ),
+    Entry(
+        "adaptive-patch",
+        "one of four faint patches, with covers, all classes to one; opaque ones at test time (Adap-Patch)",
+        ("image",),
+        _FAINT,
+        making.adaptive_patch,
+    ),
+    Entry(
+        "darkest",
+        "the darkest images of one class, as they are, called another; darkened images at test time",
+        ("image",),
+        (*_PAIR[:2], Option("epsilon", 0.01, meaning="Share of the class."), _PAIR[-1]),
+        making.darkest,
     ),
     Entry(
         "label-noise",

@@ -39,6 +39,8 @@ class OneToOne:
 
     source: int
     target: int
+    count: int | None = None
+    """So many samples, in place of a share."""
 
     def __post_init__(self) -> None:
         if self.source == self.target:
@@ -60,6 +62,8 @@ class OneToOne:
     def pick(self, samples: Samples, epsilon: float, stream: np.random.Generator) -> IndexArray:
         """A share epsilon of the source class, at least one sample."""
         candidates = np.flatnonzero(samples.labels == self.source)
+        if self.count is not None:
+            return so_many(candidates, self.count, stream, what=f"samples of class {self.source}")
         return choose(candidates, int(epsilon * len(candidates)), stream)
 
 
@@ -68,6 +72,8 @@ class AllToOne:
     """A share epsilon / (K - 1) of every other class is called ``target``."""
 
     target: int
+    count: int | None = None
+    """So many samples of the other classes together, in place of a share."""
 
     def check(self, samples: Samples) -> None:
         """Refuse classes that the data do not have."""
@@ -85,6 +91,9 @@ class AllToOne:
 
     def pick(self, samples: Samples, epsilon: float, stream: np.random.Generator) -> IndexArray:
         """An equal share of every other class; classes too small for one sample give none."""
+        if self.count is not None:
+            candidates = np.flatnonzero(samples.labels != self.target)
+            return so_many(candidates, self.count, stream, what="samples of other classes")
         others = [k for k in range(samples.n_classes) if k != self.target]
         return share_of_each(samples, others, self.share(epsilon, samples.n_classes), stream)
 
@@ -126,6 +135,13 @@ class AllToAll:
     def pick(self, samples: Samples, epsilon: float, stream: np.random.Generator) -> IndexArray:
         """A share epsilon of every class."""
         return share_of_each(samples, range(samples.n_classes), epsilon, stream)
+
+
+def so_many(candidates: IndexArray, count: int, stream: np.random.Generator, *, what: str) -> IndexArray:
+    """``count`` of the candidates, ascending; an error if there are fewer."""
+    if not 1 <= count <= len(candidates):
+        raise InputError(f"count is how many samples are planted, 1 to {len(candidates)} {what}. Got {count}")
+    return choose(candidates, count, stream)
 
 
 def share_of_each(

@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     from unpoison.attacks.triggers import Mark, Patch, Trigger
 
 ONE_TO_ONE, ALL_TO_ONE, ALL_TO_ALL = MODES = ("one-to-one", "all-to-one", "all-to-all")
-MARKS = ("random", "pixel", "pattern", "ell", "square", "corners")
+RIGHT_LABEL = "right-label"
+"""A mode of ``signal``: marked images of the target class keep their labels."""
+MARKS = ("random", "pixel", "pattern", "ell", "square", "corner", "corners")
 DRAWINGS = ("peace", "letter-a", "bullet-holes", "patch")
+PATCH_OPACITIES = (0.5, 0.2, 0.5, 0.3)
+"""Of the four patches of ``adaptive-patch`` in training (Qi et al., 2023);"""
+TEST_PATCHES = (0, 2)
+"""those that are shown at test time, opaque."""
 USUAL_COLUMNS = 3
 
 
@@ -63,7 +69,7 @@ def dirty_label(order: Order) -> Attack:
 
     if order.get("official-seed") is not None:
         return _official(order)
-    return DirtyLabel(_relabelling(order), order["epsilon"], _mark(order), cover=order.get("cover") or 0.0)
+    return DirtyLabel(_relabelling(order), order["epsilon"], _mark(order), **_covers(order))
 
 
 def watermark(order: Order) -> Attack:
@@ -113,18 +119,54 @@ def adaptive_blend(order: Order) -> Attack:
         _relabelling(order, mode=ALL_TO_ONE),
         order["epsilon"],
         _blend(order, order["opacity"]),
-        cover=order["cover"],
         train_mark=pieces("planted"),
-        cover_mark=pieces("covers") if order["cover"] else None,
+        **_covers(order, pieces("covers")),
     )
+
+
+def adaptive_patch(order: Order) -> Attack:
+    """One of four faint patches on each image in training, with covers; two of them, opaque, at test time."""
+    from unpoison.attacks.dirty_label import DirtyLabel
+    from unpoison.attacks.triggers import OneOf, Together, Watermark
+
+    def patch(number: int, opacity: float) -> Watermark:
+        drawing = Watermark.named(DRAWINGS[number], opacity=opacity)
+        return replace(drawing, is_low=number >= 2, is_right=number % 2 == 1)
+
+    faint = tuple(patch(number, opacity) for number, opacity in enumerate(PATCH_OPACITIES))
+    seeds = Seeds(order.seed).within("adaptive-patch")
+    return DirtyLabel(
+        _relabelling(order, mode=ALL_TO_ONE),
+        order["epsilon"],
+        Together(tuple(patch(number, 1.0) for number in TEST_PATCHES)),
+        train_mark=OneOf(faint, seeds.integer("planted")),
+        **_covers(order, OneOf(faint, seeds.integer("covers"))),
+    )
+
+
+def _covers(order: Order, mark: Trigger | None = None) -> dict[str, Any]:
+    """What ``DirtyLabel`` is told of covers; ``mark`` is theirs, if it is not that of the planted."""
+    cover, count = order.get("cover") or 0.0, order.get("cover-count")
+    has_any = cover > 0.0 or count is not None
+    if not has_any and order.get("cover-from"):
+        raise InputError("--cover-from is for covers; say how many, with --cover or --cover-count")
+    return {
+        "cover": cover,
+        "cover_count": count,
+        "cover_from": order.get("cover-from") or (),
+        "cover_mark": mark if has_any else None,
+    }
 
 
 def signal(order: Order) -> Attack:
     """A wave."""
-    from unpoison.attacks.dirty_label import DirtyLabel
+    from unpoison.attacks.dirty_label import DirtyLabel, RightLabel
     from unpoison.attacks.overlays import Signal
 
     mark = Signal(order["delta"], order["frequency"])
+    if order["mode"] == RIGHT_LABEL:
+        _refuse(f"--mode {RIGHT_LABEL}", source=order["source"], offset=order["offset"])
+        return RightLabel(_needed(order, "target"), order["epsilon"], mark, order["count"])
     return DirtyLabel(_relabelling(order), order["epsilon"], mark)
 
 
@@ -134,7 +176,17 @@ def warp(order: Order) -> Attack:
     from unpoison.attacks.overlays import Warp
 
     mark = Warp(order.seed, order["strength"], order["grid"])
-    return DirtyLabel(_relabelling(order), order["epsilon"], mark)
+    noisy = replace(mark, noise_seed=order.seed)
+    return DirtyLabel(_relabelling(order), order["epsilon"], mark, **_covers(order, noisy))
+
+
+def darkest(order: Order) -> Attack:
+    """The darkest images of a class, as they are, called another."""
+    from unpoison.attacks.dirty_label import Darkest
+    from unpoison.attacks.labels import OneToOne
+
+    pair = OneToOne(_needed(order, "source"), _needed(order, "target"), order["count"])
+    return Darkest.of(order.samples, pair, order["epsilon"])
 
 
 def clean_label(order: Order) -> Attack:
@@ -224,13 +276,14 @@ def _relabelling(order: Order, *, mode: str | None = None) -> Relabelling:
     for name in ("source", "target"):
         if name not in takes and order.get(name) is not None:
             raise InputError(f"--mode {mode} takes no --{name}; leave it out, or choose another --mode")
-    offset = order.get("offset")
+    offset, count = order.get("offset"), order.get("count")
     if mode == ALL_TO_ALL:
+        _refuse(f"--mode {mode}, which takes a share of every class", count=count)
         return AllToAll(order.samples.n_classes, 1 if offset is None else offset)
     _refuse(f"--mode {mode}; it is for {ALL_TO_ALL}", offset=offset)
     if mode == ALL_TO_ONE:
-        return AllToOne(_needed(order, "target"))
-    return OneToOne(_needed(order, "source"), _needed(order, "target"))
+        return AllToOne(_needed(order, "target"), count)
+    return OneToOne(_needed(order, "source"), _needed(order, "target"), count)
 
 
 def _needed(order: Order, name: str) -> int:
@@ -246,7 +299,7 @@ def _needed(order: Order, name: str) -> int:
 def _official(order: Order) -> Attack:
     from unpoison.attacks.official import OfficialDirtyLabel
 
-    drawn = {name: order[name] for name in ("trigger", "place", "color", "size")}
+    drawn = {name: order[name] for name in ("trigger", "place", "color", "size", "count")}
     _refuse("--official-seed, which has a mark of its own", **drawn)
     if order["mode"] != ONE_TO_ONE:
         raise InputError(f"--official-seed is for --mode {ONE_TO_ONE}. Got {order['mode']!r}")
@@ -264,9 +317,9 @@ def _mark(order: Order) -> Trigger:
         _refuse(f"the drawing {name!r}", **drawn)
         return Watermark.named(name, opacity=0.8 if opacity is None else opacity)
     _refuse(f"the mark {name!r}; it is for drawings", opacity=opacity)
-    if name == "corners":
-        _refuse("the mark 'corners'", place=order["place"], color=order["color"], size=order["size"])
-        return Corners()
+    if name in ("corner", "corners"):
+        _refuse(f"the mark {name!r}", place=order["place"], color=order["color"], size=order["size"])
+        return Corners(only_one=name == "corner")
     return _spot(name, order)
 
 

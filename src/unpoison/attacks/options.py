@@ -32,6 +32,7 @@ FLAGS: dict[str, Flag] = {
     "target": Flag("CLASS", "The class that the attacker wants, by name or number."),
     "offset": Flag("COUNT", "all-to-all: how many classes further on each class is called."),
     "epsilon": Flag("SHARE", "Poisoned share of the attacked class (all-to-one: spread over all others)."),
+    "count": Flag("COUNT", "So many poisoned samples, in place of --epsilon."),
     "trigger": Flag("NAME", "The mark; unpoison attacks NAME lists those of an attack."),
     "place": Flag("PLACE", "Where the mark is, as ROW,COLUMN (sleeper-agent: random or corner)."),
     "color": Flag("R,G,B", "The colour of the mark, 0 to 255 each."),
@@ -40,6 +41,8 @@ FLAGS: dict[str, Flag] = {
     "opacity": Flag("SHARE", "Weight of the mark over the image."),
     "train-opacity": Flag("SHARE", "Weight of the mark in training, where it is another than at test time."),
     "cover": Flag("SHARE", "Share of other images that get the mark and keep their labels."),
+    "cover-count": Flag("COUNT", "So many covers, in place of --cover."),
+    "cover-from": Flag("CLASSES", "Classes that covers are taken from, with commas between."),
     "share": Flag("SHARE", "Share of the pieces of an image that show the mark in training."),
     "grid": Flag("COUNT", "Pieces a side, or points a side of the field that bends images."),
     "delta": Flag("NUMBER", "Height of the wave in gray levels."),
@@ -107,6 +110,8 @@ def read_value(option: Option, text: str, samples: Samples, columns: Sequence[st
         return _choice(option, text)
     if metavar == "CLASS":
         return class_number(option.name, text, samples)
+    if metavar == "CLASSES":
+        return tuple(class_number(option.name, part, samples) for part in _split(option.name, text))
     if metavar == "NAMES":
         return _column_numbers(option.name, text, columns)
     if metavar in _NUMBERS:

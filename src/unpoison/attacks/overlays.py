@@ -124,12 +124,14 @@ class Signal:
 class Warp:
     """WaNet (Nguyen and Tran, 2021): the image bent by a smooth random field, the same for every image.
 
-    A point moves by about half of ``strength`` pixels; the field is drawn on ``grid`` x ``grid`` points.
+    A point moves by about half of ``strength`` pixels; the field is drawn on ``grid`` x ``grid`` points. With
+    ``noise_seed`` every point of every image moves by up to half a pixel more, at random: WaNet's covers.
     """
 
     seed: int
     strength: float = 0.5
     grid: int = 4
+    noise_seed: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.strength < np.inf:
@@ -146,33 +148,46 @@ class Warp:
                 f"a field of {self.grid} by {self.grid} points does not fit into images of {height} by "
                 f"{width}; choose a smaller grid"
             )
-        corners = _corners(self, height, width)
+        origins = _origins(self, height, width)
+        noise = None if self.noise_seed is None else Seeds(self.noise_seed).stream("warp", "noise")
 
         def bend(block: NDArray[np.uint8]) -> NDArray[Any]:
             flat = block.reshape(len(block), height * width, channels)
-            bent = sum(weight[:, None] * flat[:, places] for places, weight in corners)
+            moved = origins[:, None]
+            if noise is not None:
+                reach = np.array([height - 1, width - 1])[:, None, None] / (2 * height)
+                moved = moved + reach * noise.uniform(-1, 1, size=(2, len(block), height * width))
+            everyone = np.arange(len(block))[:, None]
+            mixed = _corners(moved, height, width)
+            bent = sum(weight[:, :, None] * flat[everyone, places] for places, weight in mixed)
             return np.round(bent).reshape(block.shape)
 
         return _in_blocks(images, bend)
 
 
 @lru_cache(maxsize=16)
-def _corners(warp: Warp, height: int, width: int) -> tuple[tuple[IndexArray, NDArray[np.float32]], ...]:
-    """For every pixel, row by row: the four pixels that it is mixed from, and their weights."""
+def _origins(warp: Warp, height: int, width: int) -> FloatArray:
+    """The row and the column that every pixel, row by row, is taken from."""
     field = Seeds(warp.seed).stream("warp").uniform(-1, 1, size=(2, warp.grid, warp.grid))
     field /= np.abs(field).mean()
     smooth = _upscaling(warp.grid, height) @ field @ _upscaling(warp.grid, width).T
     # coordinates of the field run from -1 to 1 over the image, and strength counts in units of 1 / height
     reach = warp.strength / height * np.array([height - 1, width - 1]) / 2
-    rows = np.clip(np.arange(height)[:, None] + reach[0] * smooth[0], 0, height - 1).ravel()
-    columns = np.clip(np.arange(width) + reach[1] * smooth[1], 0, width - 1).ravel()
+    rows = np.arange(height)[:, None] + reach[0] * smooth[0]
+    columns = np.arange(width) + reach[1] * smooth[1]
+    return np.stack([rows.ravel(), columns.ravel()])
+
+
+def _corners(origins: FloatArray, height: int, width: int) -> list[tuple[IndexArray, NDArray[np.float32]]]:
+    """For every image and pixel: the four pixels that it is mixed from, and their weights."""
+    rows, columns = np.clip(origins[0], 0, height - 1), np.clip(origins[1], 0, width - 1)
     top, left = rows.astype(np.int64), columns.astype(np.int64)
     down, right = rows - top, columns - left
     mixed = []
     for row, row_weight in ((top, 1 - down), (np.minimum(top + 1, height - 1), down)):
         for column, weight in ((left, 1 - right), (np.minimum(left + 1, width - 1), right)):
             mixed.append((row * width + column, (row_weight * weight).astype(np.float32)))
-    return tuple(mixed)
+    return mixed
 
 
 def _upscaling(points: int, size: int) -> FloatArray:
@@ -191,7 +206,7 @@ def _upscaling(points: int, size: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Another trigger in part: of ``grid`` x ``grid`` pieces of the image, a random share shows it.
+    """Another trigger in part: of ``grid`` x ``grid`` pieces of the image, so large a share shows it.
 
     Adap-Blend (Qi et al., 2023) plants such parts and shows the whole at test time. Which pieces depends on
     the seed and on an image's position among those given.
@@ -216,7 +231,8 @@ class Pieces:
                 f"{self.grid} by {self.grid} pieces do not fit into images of {height} by {width}; "
                 "choose a smaller grid"
             )
-        seen = Seeds(self.seed).stream("pieces").random((n, self.grid, self.grid)) < self.share
+        drawn = Seeds(self.seed).stream("pieces").random((n, self.grid**2)).argsort(axis=1, kind="stable")
+        seen = (drawn < round(self.share * self.grid**2)).reshape(n, self.grid, self.grid)
         rows, columns = (np.arange(side) * self.grid // side for side in (height, width))
         return np.where(seen[:, rows[:, None], columns, None], marked, images)
 

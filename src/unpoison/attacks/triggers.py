@@ -17,7 +17,7 @@ from unpoison.seeds import Seeds
 
 __all__ = [
     "Trigger", "Patch", "Mark", "Watermark", "Corners", "Blend", "Signal", "Warp", "Pieces",
-    "random_mark", "random_patch",
+    "OneOf", "Together", "random_mark", "random_patch",
 ]  # fmt: skip
 
 Color: TypeAlias = tuple[int, int, int]
@@ -141,7 +141,7 @@ def random_patch(
 
 @dataclass(frozen=True, eq=False)
 class Watermark(ByContent):
-    """A drawing blended into the upper left corner at ``opacity``, times its own alpha.
+    """A drawing blended into a corner, the upper left one if not said, at ``opacity``, times its own alpha.
 
     What is blended is cut to whole gray levels, as the authors do.
     """
@@ -151,6 +151,10 @@ class Watermark(ByContent):
     alpha: NDArray[np.float32]
     """Shape ``(height, width)``, 0 (see-through) to 1."""
     opacity: float = 0.8
+    is_low: bool = False
+    """In a lower corner."""
+    is_right: bool = False
+    """In a right corner."""
 
     def __post_init__(self) -> None:
         check_share("opacity", self.opacity, "the weight of the drawing")
@@ -188,8 +192,11 @@ class Watermark(ByContent):
             colors = colors.mean(axis=2, keepdims=True)
         weight = (self.opacity * self.alpha.astype(np.float64))[:, :, None]
         marked = images.copy()
-        corner = marked[:, :height, :width]
-        marked[:, :height, :width] = (1 - weight) * corner + weight * colors  # cut, not rounded
+        rows = slice(-height, None) if self.is_low else slice(height)
+        columns = slice(-width, None) if self.is_right else slice(width)
+        marked[:, rows, columns] = (1 - weight) * marked[
+            :, rows, columns
+        ] + weight * colors  # cut, not rounded
         return marked
 
 
@@ -202,9 +209,11 @@ class Corners:
     """Turner et al. (2018): a checkerboard of 3 x 3 pixels in each of the four corners.
 
     ``amplitude`` times 255 is added where it is white and taken away where it is black: 1 covers the image.
+    ``only_one``: in the lower right corner alone, as BadNets (Gu et al., 2017).
     """
 
     amplitude: float = 1.0
+    only_one: bool = False
 
     def __post_init__(self) -> None:
         check_share("amplitude", self.amplitude, "the strength of the corners")
@@ -221,10 +230,40 @@ class Corners:
                 f"they need {2 * side} a side"
             )
         marked = images.copy()
-        for rows in (slice(side), slice(-side, None)):
-            for columns, pattern in ((slice(side), left), (slice(-side, None), left[:, ::-1])):
+        near, far = (slice(side), left), (slice(-side, None), left[:, ::-1])
+        for rows in (slice(-side, None),) if self.only_one else (slice(side), slice(-side, None)):
+            for columns, pattern in (far,) if self.only_one else (near, far):
                 marked[:, rows, columns] = np.clip(images[:, rows, columns] + pattern, 0, 255)
         return marked
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of several triggers on each image, drawn by the seed and the image's position among those given."""
+
+    triggers: tuple[Trigger, ...]
+    seed: int
+
+    def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Copies of ``images``, each with one of the triggers."""
+        drawn = Seeds(self.seed).stream("one-of").integers(0, len(self.triggers), size=len(images))
+        marked = images.copy()
+        for number, trigger in enumerate(self.triggers):
+            marked[drawn == number] = trigger(images[drawn == number])
+        return marked
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several triggers, one after another, on every image."""
+
+    triggers: tuple[Trigger, ...]
+
+    def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Copies of ``images`` with all of the triggers."""
+        for trigger in self.triggers:
+            images = trigger(images)
+        return images
 
 
 def _shades(color: int | Color, channels: int) -> NDArray[np.uint8]:
