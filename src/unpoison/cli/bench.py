@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +88,9 @@ def list_scenarios(
 @click.option(
     "--watermarks", type=click.Path(path_type=Path), help="Folder of the official watermarks; else our own."
 )
+@click.option(
+    "--keep-evidence", type=click.Path(path_type=Path), help="Folder for what models saw, for bench replay."
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Tasks at once. [default: 1; Ray: all that fit]")
 @click.option("--runner", type=click.Choice(("local", "ray")), default="local", show_default=True)
 @click.option("--address", metavar="ADDRESS", help="Of a Ray cluster: auto, host:port or ray://host:port.")
@@ -111,6 +116,9 @@ def run(out: Path, **given: Any) -> None:
     store = Store(out)
     given["scale"] = _with_network(given["scale"], given["network"])
     tasks = _tasks(given, store)
+    if given["keep_evidence"] is not None:
+        evidence = str(given["keep_evidence"].resolve())
+        tasks = [replace(task, evidence=evidence) for task in tasks]
     if given["only_estimate"]:
         _tell_estimate(running.estimate(tasks, store), given)
         return
@@ -126,6 +134,49 @@ def run(out: Path, **given: Any) -> None:
     _tell_outcome(outcome, out, quiet=given["quiet"])
     if outcome.failed:
         sys.exit(1)
+
+
+@bench.command()
+@click.option(
+    "--evidence", required=True, type=click.Path(path_type=Path), help="Folder that --keep-evidence wrote."
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the defense, with another value.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON line a task, with every group.")
+def replay(evidence: Path, changes: tuple[str, ...], as_json: bool) -> None:
+    """Decide again from kept evidence, in seconds: another rule, nothing trained.
+
+    Where other groups are proposed than the judges were trained without, they would have to be trained anew;
+    that is told, and nothing else.
+    """
+    from unpoison.evaluation.evidence import replay as replayed
+
+    for found in replayed(evidence, dict(map(_change, changes))):
+        if as_json:
+            click.echo(json.dumps(asdict(found)))
+        elif found.needs:
+            click.echo(f"{found.task}: needs training ({found.needs})")
+        else:
+            click.echo(
+                f"{found.task}: {found.found:,} of {found.planted:,} found, {found.lost:,} clean removed, "
+                f"{found.undecided:,} groups undecided"
+            )
+
+
+def _change(text: str) -> tuple[str, Any]:
+    """A setting and its value, as JSON writes it."""
+    name, equals, value = text.partition("=")
+    try:
+        return name.strip(), json.loads(value if equals else "")
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is not NAME=VALUE, such as met=6.5.", param_hint="'--set'"
+        ) from error
 
 
 @bench.command()

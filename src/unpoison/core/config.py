@@ -212,8 +212,10 @@ class GroupSettings(_MethodSettings):
 
     met: float = 7.0
     """Least standard deviations by which a planted group stands apart for models that trained on it."""
-    unmet: float = 2.5
-    """Most by which it does for judges that met nothing like it."""
+    kept: float = 0.25
+    """Largest part of that by which it does for judges that met nothing like it."""
+    pairs: int = 1
+    """How often the samples are halved, with a model on either half, and again with a judge."""
     epochs: int = 4
     """Epochs of each model on a half."""
     further_epochs: int = 4
@@ -224,7 +226,7 @@ class GroupSettings(_MethodSettings):
     """Fewest optimiser steps of each training."""
 
     def __post_init__(self) -> None:
-        check_counts(self, "epochs", "further_epochs", "judge_epochs", least=1)
+        check_counts(self, "pairs", "epochs", "further_epochs", "judge_epochs", least=1)
         check_counts(self, "min_steps", least=0)
 
 

@@ -60,6 +60,8 @@ class BenchTask:
     """Where the official clean-label images are; empty for our own."""
     watermarks: str = ""
     """The folder of the official watermarks; empty for our own drawings."""
+    evidence: str = ""
+    """Where what the models saw and said is kept; empty for nowhere."""
 
     def __post_init__(self) -> None:
         for part in ("scenario", "scale", "defense"):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
@@ -27,8 +25,9 @@ from unpoison.defenses.spectral import LEAST_SHARE, LEAST_SHARE_200_EPOCHS, Spec
 from unpoison.defenses.trimmed_loss import TrimmedLoss
 from unpoison.errors import InputError
 from unpoison.evaluation.bench import ON_CLEAN, RANDOM_PERCENT, UNDEFENDED, BenchTask, check_defense
+from unpoison.evaluation.evidence import identity_of, keeping
 from unpoison.evaluation.metrics import auc, by_component
-from unpoison.evaluation.poisoning import PoisonOptions, attacked, hash_of_code
+from unpoison.evaluation.poisoning import PoisonOptions, attacked
 from unpoison.evaluation.scales import LONG_EPOCHS, Setup, scale_named
 from unpoison.evaluation.scenarios import PAPER_EPOCHS, Scenario, by_name, with_images
 from unpoison.evaluation.victims import Effect, Exam, FactoryOver, train_and_examine
@@ -133,16 +132,21 @@ def _is_ispl(defense: Defense) -> TypeGuard[Incompatibility]:
 
 
 def _resumable(defense: Defense, task: BenchTask, arena: Arena) -> Defense:
-    """A defense that trains many models keeps what each said in the cache: a run that was killed goes on."""
+    """Keeps what each model said: as evidence where that is asked for; of ISPL, which trains many, always.
+
+    A run of it that was killed goes on from the cache.
+    """
+    if not isinstance(defense, Incompatibility):
+        return defense
+    features, labels = arena.poisoned.features, arena.poisoned.labels
+    if task.evidence:
+        kept = keeping(Path(task.evidence), task, features=features, labels=labels, truth=arena.truth)
+        return replace(defense, checkpoints=kept)
     if not _is_ispl(defense):
         return defense
-    labels = hashlib.sha256(arena.poisoned.labels.tobytes())
-    identity: dict[str, object] = {
+    identity = {
         "task": task.name,
-        "data": hashlib.sha256(np.ascontiguousarray(arena.poisoned.features).data).hexdigest(),
-        "labels": labels.hexdigest(),
-        "code": hash_of_code("attacks", "core", "defenses", "learners"),
-        "torch": version("torch"),
+        **identity_of(features, labels, "attacks", "core", "defenses", "learners"),
     }
     kept = FolderCheckpoints.named_after(identity, parent=cache_folder() / "bench")
     return replace(defense, checkpoints=kept)

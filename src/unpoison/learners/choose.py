@@ -85,14 +85,18 @@ class Chosen:
         return 1 if n_values < 1_000_000 else min(cores, 8)
 
 
+AS_THEY_ARE = ("expansion", "groups")
+"""The methods whose networks see images as they are."""
+
+
 def suited_to(factory: Any, method: str) -> Any:
-    """As the method was made for: ``expansion`` looks at networks that see images as they are.
+    """As the method was made for: ours look at networks that see images as they are.
 
     Images that are shifted and mirrored hide a small trigger, and teach models on halves too little in the
     few passes that they get.
     """
     is_network = hasattr(factory, "without_augmentation")
-    return factory.without_augmentation() if is_network and method == "expansion" else factory
+    return factory.without_augmentation() if is_network and method in AS_THEY_ARE else factory
 
 
 def choose(choice: LearnerChoice, features: Any, labels: LabelArray, *, n_classes: int) -> Chosen:

@@ -88,7 +88,7 @@ def test_the_two_numbers_decide() -> None:
     world = World(planted=np.arange(400, 440))
     z = next(group.evidence["met"] for group in world.clean().groups if group.removed)
     assert removed(world.clean(GroupSettings(met=z + 5.0))) == []
-    assert removed(world.clean(GroupSettings(unmet=-5.0))) == []
+    assert removed(world.clean(GroupSettings(kept=-1.0))) == []
     near = world.clean(GroupSettings(met=z))
     assert removed(near) == []
     assert [group.undecided for group in near.groups if group.label == 1] == [True]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import hypot
 from typing import Literal, TypeAlias
 
-from unpoison.core.groups.separation import Separation
+from unpoison.core.groups.separation import TINY, Separation
 
 Verdict: TypeAlias = Literal["planted", "natural", "undecided"]
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The two numbers that decide, in standard deviations."""
+    """The two numbers that decide."""
 
     met: float = 7.0
-    """A planted group stands apart at least so far for models that trained on it,"""
-    unmet: float = 2.5
-    """and at most so far for judges, which met nothing like it."""
+    """A planted group stands apart by so many standard deviations, or more, for models that trained on it,"""
+    kept: float = 0.25
+    """and by so large a part of that, or less, for judges, which met nothing like it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,16 @@ class Evidence:
     """What judges call most of it."""
 
     @property
+    def kept(self) -> float:
+        """How much of its distance the group keeps for judges."""
+        return self.unmet.z / max(self.met.z, TINY)
+
+    @property
+    def kept_error(self) -> float:
+        """Standard error of ``kept``."""
+        return hypot(self.unmet.error, self.kept * self.met.error) / max(self.met.z, TINY)
+
+    @property
     def kind(self) -> str:
         """What a planted group is, by what judges call it."""
         return "filed under the wrong class" if self.agreement < 0.5 else "a mark on right labels"
@@ -52,9 +63,9 @@ def decide(evidence: Evidence, thresholds: Thresholds) -> Verdict:
     >>> decide(Evidence(2, 100, apart, apart, 0.0, 1), Thresholds())
     'natural'
     """
-    met, unmet = evidence.met, evidence.unmet
-    if met.z - met.error >= thresholds.met and unmet.z + unmet.error <= thresholds.unmet:
+    met, kept, error = evidence.met, evidence.kept, evidence.kept_error
+    if met.z - met.error >= thresholds.met and kept + error <= thresholds.kept:
         return "planted"
-    if met.z + met.error < thresholds.met or unmet.z - unmet.error > thresholds.unmet:
+    if met.z + met.error < thresholds.met or kept - error > thresholds.kept:
         return "natural"
     return "undecided"

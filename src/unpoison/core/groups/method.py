@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,18 +20,17 @@ from unpoison.core.tasks import Task, Workshop, cost_array, finished
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
-HALVES = 2
 PARTS = 8
 """Tasks that classes are dealt into: more than workers, and the same whatever their number."""
 
 
 @dataclass(frozen=True)
 class OutsiderTask:
-    """Train a model on one half and keep what it says; go on with everyone and keep what it sees."""
+    """Train a model on a half and keep what it says; go on with everyone and keep what it sees."""
 
     factory: LearnerFactory
     n_samples: int
-    half: IndexArray
+    indices: IndexArray
     settings: GroupSettings
     seed: int
 
@@ -39,7 +39,7 @@ class OutsiderTask:
         learner, settings = self.factory(self.seed), self.settings
         embedding_of(learner)  # refused before it is trained
         floor, everyone = settings.min_steps, np.arange(self.n_samples)
-        said = finished(learner, self.half, self.n_samples, epochs=settings.epochs, min_steps=floor)
+        said = finished(learner, self.indices, self.n_samples, epochs=settings.epochs, min_steps=floor)
         learner.fit(everyone, epochs=settings.further_epochs, min_steps=floor, final=True)
         return {**said, **_seen_by(learner, everyone)}
 
@@ -71,59 +71,86 @@ def _seen_by(learner: Learner, indices: IndexArray) -> Arrays:
 
 
 @dataclass(frozen=True)
+class _Panel:
+    """Models, each trained on one half of some samples before it was asked."""
+
+    models: list[Arrays]
+    unseen: BoolArray
+    """Models by samples: who had not trained on what."""
+
+    def called(self, labels: LabelArray, seeds: Seeds) -> LabelArray:
+        """What each sample is called by those that had not trained on it."""
+        predictions = np.stack([model["predictions"] for model in self.models]).astype(np.int32)
+        called, _ = count_votes(
+            predictions, labels,
+            n_classes=int(labels.max()) + 1, rng=seeds.stream("ties"), asked=self.unseen,
+        )  # fmt: skip
+        return called
+
+
+@dataclass(frozen=True)
 class _Proposed:
     component: IndexArray
     """0 where a sample is in no group, g in group g."""
     met: tuple[Separation, ...]
+
+    @property
+    def rest(self) -> BoolArray:
+        """The samples that are in no group."""
+        is_rest: BoolArray = self.component == 0
+        return is_rest
 
 
 def clean_by_groups(
     labels: LabelArray, factory: LearnerFactory, settings: GroupSettings, *, seeds: Seeds, workshop: Workshop
 ) -> Sanitization:
     """Run the whole method on the samples behind ``labels``."""
-    half = dealt(labels, HALVES, rng=seeds.stream("halves"))
-    workshop.begin("models", HALVES)
-    outsiders = _outsiders(labels, half, factory, settings, seeds, workshop)
-    called = np.choose(half, [model["predictions"] for model in outsiders]).astype(np.int64)
-    proposed = _proposed(outsiders, labels, called, settings, seeds, workshop)
-    judges: list[Arrays] = []
+    everyone = np.ones(len(labels), dtype=np.bool_)
+    outsiders = _trained("model", OutsiderTask, everyone, labels, factory, settings, seeds, workshop)
+    proposed = _proposed(outsiders, labels, settings, seeds, workshop)
+    judges = _Panel([], np.zeros((0, len(labels)), dtype=np.bool_))
     if proposed.met:
-        workshop.begin("judges", HALVES)
-        judges = _judges(proposed.component == 0, half, factory, settings, seeds, workshop)
-    evidence = _evidence(proposed, judges, half, labels, seeds)
-    thresholds = Thresholds(settings.met, settings.unmet)
+        judges = _trained("judge", JudgeTask, proposed.rest, labels, factory, settings, seeds, workshop)
+    evidence = _evidence(proposed, judges, labels, seeds)
+    thresholds = Thresholds(settings.met, settings.kept)
     verdicts = [decide(each, thresholds) for each in evidence]
-    return _result(labels, half, outsiders, judges, proposed.component, evidence, verdicts, seeds, workshop)
+    return _result(labels, outsiders, judges, proposed, evidence, verdicts, seeds, workshop)
 
 
-def _outsiders(
+def _trained(
+    kind: str,
+    task: type[OutsiderTask | JudgeTask],
+    some: BoolArray,
     labels: LabelArray,
-    half: IndexArray,
     factory: LearnerFactory,
     settings: GroupSettings,
     seeds: Seeds,
     workshop: Workshop,
-) -> list[Arrays]:
-    """A model for each half that first did not train on it."""
+) -> _Panel:
+    """Models on either half of some samples, halved as often as the settings say."""
+    half = np.stack([dealt(labels, 2, rng=seeds.stream("halves", pair)) for pair in range(settings.pairs)])
+    inside = np.concatenate([some & (half != 0), some & (half != 1)])
+    workshop.begin(f"{kind}s", len(inside))
     tasks: dict[str, Task] = {
-        f"model-{h}": OutsiderTask(
-            factory, len(labels), np.flatnonzero(half != h), settings, seeds.integer("model", h)
+        _name(kind, m, indices): task(
+            factory, len(labels), np.flatnonzero(indices), settings, seeds.integer(kind, m)
         )
-        for h in range(HALVES)
+        for m, indices in enumerate(inside)
     }
-    return list(workshop.run(tasks).values())
+    return _Panel(list(workshop.run(tasks).values()), ~inside)
+
+
+def _name(kind: str, number: int, inside: BoolArray) -> str:
+    """Of a task; it tells whom the model trains on, so that no judge is taken for one of other groups."""
+    return f"{kind}-{number:03d}-{hashlib.sha256(np.packbits(inside).tobytes()).hexdigest()[:8]}"
 
 
 def _proposed(
-    outsiders: list[Arrays],
-    labels: LabelArray,
-    called: LabelArray,
-    settings: GroupSettings,
-    seeds: Seeds,
-    workshop: Workshop,
+    outsiders: _Panel, labels: LabelArray, settings: GroupSettings, seeds: Seeds, workshop: Workshop
 ) -> _Proposed:
     """The groups of all classes that stand apart, numbered from 1 by class."""
-    views = tuple(model["view"] for model in outsiders)
+    views = tuple(model["view"] for model in outsiders.models)
+    called = outsiders.called(labels, seeds)
     classes = np.unique(labels)
     parts = [classes[part::PARTS] for part in range(min(PARTS, len(classes)))]
     workshop.begin("groups that stand apart", len(parts))
@@ -142,41 +169,21 @@ def _proposed(
     return _Proposed(component, tuple(met))
 
 
-def _judges(
-    rest: BoolArray,
-    half: IndexArray,
-    factory: LearnerFactory,
-    settings: GroupSettings,
-    seeds: Seeds,
-    workshop: Workshop,
-) -> list[Arrays]:
-    """Models on a half each of what is in no group."""
-    tasks: dict[str, Task] = {
-        f"judge-{h}": JudgeTask(
-            factory, len(half), np.flatnonzero(rest & (half != h)), settings, seeds.integer("judge", h)
-        )
-        for h in range(HALVES)
-    }
-    return list(workshop.run(tasks).values())
-
-
-def _evidence(
-    proposed: _Proposed, judges: list[Arrays], half: IndexArray, labels: LabelArray, seeds: Seeds
-) -> list[Evidence]:
+def _evidence(proposed: _Proposed, judges: _Panel, labels: LabelArray, seeds: Seeds) -> list[Evidence]:
     """What is measured of each group."""
-    views = [standardized((judge["view"],)) for judge in judges]
-    rest = proposed.component == 0
+    views = [standardized((judge["view"],)) for judge in judges.models]
+    calls = [judge["predictions"].astype(np.int64) for judge in judges.models]
     evidence: list[Evidence] = []
     for number, met in enumerate(proposed.met, start=1):
         members = np.flatnonzero(proposed.component == number)
         label = int(labels[members[0]])
-        calls = np.stack([judge["predictions"] for judge in judges]).astype(np.int64)
         apart = []
-        for h, view in enumerate(views):
-            rng = seeds.stream("unmet", number, h)
-            like = alike(calls[h], members, rest & (half == h), 3 * len(members) + 300, rng=rng)
+        for j, (view, called) in enumerate(zip(views, calls, strict=True)):
+            rng = seeds.stream("unmet", number, j)
+            unmet = proposed.rest & judges.unseen[j]
+            like = alike(called, members, unmet, 3 * len(members) + 300, rng=rng)
             apart.append(separation(view[members], view[like], rng=rng))
-        of_members = calls[:, members]
+        of_members = np.stack([called[members] for called in calls])
         evidence.append(
             Evidence(
                 label=label,
@@ -192,18 +199,17 @@ def _evidence(
 
 def _result(
     labels: LabelArray,
-    half: IndexArray,
-    outsiders: list[Arrays],
-    judges: list[Arrays],
-    component: IndexArray,
+    outsiders: _Panel,
+    judges: _Panel,
+    proposed: _Proposed,
     evidence: list[Evidence],
     verdicts: list[Verdict],
     seeds: Seeds,
     workshop: Workshop,
 ) -> Sanitization:
     goes = np.array([False, *(verdict == "planted" for verdict in verdicts)])
-    keep = ~goes[component]
-    votes = _votes(outsiders, judges, half, component)
+    keep = ~goes[proposed.component]
+    votes = _votes(outsiders, judges, proposed.rest)
     predicted, _ = count_votes(
         votes.predictions, labels,
         n_classes=int(labels.max()) + 1, rng=seeds.stream("ties"), asked=votes.asked,
@@ -213,10 +219,10 @@ def _result(
         keep=keep,
         suspicion=_suspicion(doubt, keep),
         predicted=predicted,
-        components=component[None, :],
+        components=proposed.component[None, :],
         cost=workshop.cost,
         groups=tuple(map(_group, evidence, verdicts)),
-        notes={"vote_accuracy": float((predicted == labels)[component == 0].mean())},
+        notes={"vote_accuracy": float((predicted == labels)[proposed.rest].mean())},
         votes=votes,
     )
 
@@ -232,6 +238,8 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
         "met_error": evidence.met.error,
         "unmet": evidence.unmet.z,
         "unmet_error": evidence.unmet.error,
+        "kept": evidence.kept,
+        "kept_error": evidence.kept_error,
         "agreement": evidence.agreement,
     }
     return Group(
@@ -240,15 +248,15 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
     )  # fmt: skip
 
 
-def _votes(
-    outsiders: list[Arrays], judges: list[Arrays], half: IndexArray, component: IndexArray
-) -> VoteRecord:
-    """Of groups the judges speak, of the others the model on the half that they are not in."""
-    rows, rest = outsiders + judges, component == 0
-    asked = [rest & (half == h) for h in range(HALVES)] + [~rest] * len(judges)
+def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray) -> VoteRecord:
+    """Of groups the judges speak, of the others the models that had not trained on them."""
+    models = outsiders.models + judges.models
     return VoteRecord(
-        tuple(f"model {h + 1}" for h in range(HALVES)) + tuple(f"judge {j + 1}" for j in range(len(judges))),
-        np.stack([row["predictions"] for row in rows]).astype(np.int32),
-        np.stack([row["losses"] for row in rows]).astype(np.float32),
-        np.stack(asked),
+        (
+            *(f"model {m + 1}" for m in range(len(outsiders.models))),
+            *(f"judge {j + 1}" for j in range(len(judges.models))),
+        ),
+        np.stack([model["predictions"] for model in models]).astype(np.int32),
+        np.stack([model["losses"] for model in models]).astype(np.float32),
+        np.concatenate([outsiders.unseen & rest, np.repeat(~rest[None, :], len(judges.models), axis=0)]),
     )
