@@ -59,6 +59,8 @@ class Arena:
     truth: Truth
     exam: Exam
     augmentation: str
+    attack_number: NDArray[np.int64] | None = None
+    """Of each sample, whose it is where several attacks share the set; -1: nobody's."""
 
     def factory_over(self, setup: Setup, *, recipe: str | None = None) -> FactoryOver:
         """Networks of this setup over any features of this kind, with their usual recipe if none is named."""
@@ -100,8 +102,30 @@ def run_task(task: BenchTask, *, work: Path) -> dict[str, Any]:  # noqa: ARG001 
         "defense": task.defense,
         **({} if task.images is None else {"images": task.images}),
         **_measured(decision, effect, arena.truth),
+        **_of_each(scenario, decision, effect, arena),
         **_second_victim(scenario, setup, arena, decision.keep, seed=seeds.integer("second victim")),
     }
+
+
+def _of_each(scenario: Scenario, decision: Decision, effect: Effect, arena: Arena) -> dict[str, Any]:
+    """Where several attacks share the set: what of each was found, and what it still does."""
+    if arena.attack_number is None or not effect.of_each:
+        return {}
+    planted, removed = arena.truth.planted, ~decision.keep
+    found = []
+    for number, (each, (tmr, asr)) in enumerate(zip(scenario.attacks, effect.of_each, strict=True)):
+        own = planted & (arena.attack_number == number)
+        found.append(
+            {
+                "attack": each.name,
+                "family": each.family,
+                "planted": int(own.sum()),
+                "found": int((own & removed).sum()),
+                "tmr": tmr,
+                "asr": asr,
+            }
+        )
+    return {"attacks": found}
 
 
 def _second_victim(
@@ -216,6 +240,13 @@ def _plain(cost: Cost) -> dict[str, float]:
 
 def set_up(scenario: Scenario, setup: Setup, *, seed: int, arrays: str = "", watermarks: str = "") -> Arena:
     """Poison the data of a scenario, as large as the setup says; with official images where given."""
+    if scenario.attacks:
+        return _shared(
+            [
+                set_up(each, setup, seed=each.seeds[0], arrays=arrays, watermarks=watermarks)
+                for each in scenario.attacks
+            ]
+        )
     options = poison_options(scenario, setup, seed=seed, arrays=arrays, watermarks=watermarks)
     found = attacked(scenario.dataset, options, kept=cache_folder() / "attacks")
     if found.test is None:
@@ -223,6 +254,21 @@ def set_up(scenario: Scenario, setup: Setup, *, seed: int, arrays: str = "", wat
     exam = Exam.of(found.attack, found.test)
     augmentation = setup.augmentation or found.augmentation
     return Arena(found.clean, found.poisoned, found.truth, exam, augmentation)
+
+
+def _shared(arenas: list[Arena]) -> Arena:
+    """Several attacks on one training set. What two of them chose is the first one's."""
+    clean = arenas[0].clean
+    features, labels = clean.features.copy(), clean.labels.copy()
+    number = np.full(len(labels), -1)
+    planted, covers = np.zeros(len(labels), dtype=np.bool_), np.zeros(len(labels), dtype=np.bool_)
+    for k, arena in enumerate(arenas):
+        own = (arena.truth.planted | arena.truth.covers) & (number < 0)
+        features[own], labels[own] = arena.poisoned.features[own], arena.poisoned.labels[own]
+        planted[own], covers[own], number[own] = arena.truth.planted[own], arena.truth.covers[own], k
+    truth = Truth(planted, covers, clean.labels.copy())
+    exam = Exam.joined([arena.exam for arena in arenas])
+    return Arena(clean, clean.changed(features, labels), truth, exam, arenas[0].augmentation, number)
 
 
 def poison_options(

@@ -70,6 +70,9 @@ class Scenario:
     second_recipe: str | None = None
     """How a second victim is trained on what the defense keeps: in the attacker's way (Sleeper Agent)."""
     seeds: tuple[int, ...] = SEEDS
+    attacks: tuple[Scenario, ...] = ()
+    """Several that share one training set, each on classes of its own; ``attack`` and ``options`` are then
+    nobody's."""
 
     @property
     def victim(self) -> tuple[Any, ...]:
@@ -79,7 +82,7 @@ class Scenario:
     @property
     def epsilon(self) -> int:
         """In percent."""
-        return round(100 * float(self.options["epsilon"]))
+        return round(100 * float(self.options.get("epsilon", 0.0)))
 
     def options_for(self, seed: int) -> dict[str, Any]:
         """The options of the run with this seed; the authors have one scenario for each of the first three.
@@ -153,7 +156,9 @@ def tables() -> tuple[str, ...]:
 
 @cache
 def _by_name() -> dict[str, Scenario]:
-    return {scenario.name: scenario for scenario in catalog()}
+    from unpoison.evaluation.attack_sets import attack_sets
+
+    return {scenario.name: scenario for scenario in (*catalog(), *attack_sets())}
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -30,6 +30,8 @@ class Exam:
     triggered: NDArray[Any]
     goal: LabelArray
     """One a triggered sample: the class that the attacker wants."""
+    attack_number: NDArray[np.int64] | None = None
+    """One a triggered sample: whose it is, where several attacks share a training set."""
 
     @classmethod
     def of(cls, attack: Attack, test: Samples) -> Exam:
@@ -38,6 +40,18 @@ class Exam:
         attacked = np.flatnonzero(goal != NOT_ATTACKED)
         triggered = attack.trigger(test.features[attacked])
         return cls(test.features, test.labels, attacked, triggered, goal[attacked])
+
+    @classmethod
+    def joined(cls, exams: Sequence[Exam]) -> Exam:
+        """Of several attacks on one training set; the test samples are those of the first."""
+        return cls(
+            exams[0].features,
+            exams[0].labels,
+            np.concatenate([exam.attacked for exam in exams]),
+            np.concatenate([exam.triggered for exam in exams]),
+            np.concatenate([exam.goal for exam in exams]),
+            np.repeat(np.arange(len(exams)), [len(exam.attacked) for exam in exams]),
+        )
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,8 @@ class Effect:
     success: float
     """Attack success rate: what the attacker wants with the trigger, whatever without."""
     cost: Cost
+    of_each: tuple[tuple[float, float], ...] = ()
+    """Both rates of each attack, where several share a training set."""
 
 
 def train_and_examine(
@@ -70,11 +86,20 @@ def train_and_examine(
     learner.fit(np.flatnonzero(keep), epochs=epochs, min_steps=min_steps, final=True)
     predicted = learner.assess(np.arange(n, n + n_test)).predictions
     with_trigger = learner.assess(np.arange(n + n_test, len(labels))).predictions
+
+    def rates(asked: BoolArray) -> tuple[float, float]:
+        attacked, goal = exam.attacked[asked], exam.goal[asked]
+        targeted = targeted_misclassification(
+            predicted[attacked], with_trigger[asked], labels=exam.labels[attacked], goal=goal
+        )
+        return targeted, attack_success(with_trigger[asked], goal=goal)
+
+    targeted, success = rates(np.ones(len(exam.goal), dtype=np.bool_))
+    numbers = exam.attack_number
     return Effect(
         accuracy=accuracy(predicted, exam.labels),
-        targeted=targeted_misclassification(
-            predicted[exam.attacked], with_trigger, labels=exam.labels[exam.attacked], goal=exam.goal
-        ),
-        success=attack_success(with_trigger, goal=exam.goal),
+        targeted=targeted,
+        success=success,
         cost=learner.cost,
+        of_each=() if numbers is None else tuple(rates(numbers == k) for k in range(int(numbers.max()) + 1)),
     )

@@ -1,0 +1,140 @@
+"""Attacks of the field, with their authors' parameters, and training sets that several of them share.
+
+These are the sets that a rule is made on. What it is reported on is elsewhere, and is not run before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from unpoison.evaluation.scenarios import NETWORKS, Scenario
+
+SEVERAL = "several"
+"""The family of a shared set."""
+
+
+def field_attack(dataset: str, kind: str, *, target: int, seed: int, **more: Any) -> Scenario:
+    """One of ``FIELD`` on a dataset.
+
+    >>> field_attack("cifar10", "badnets-150", target=0, seed=0).options["count"]
+    150
+    """
+    family, attack, options = FIELD[kind]
+    return Scenario(
+        name=f"{dataset}-{kind}-{target}",
+        dataset=dataset,
+        family=family,
+        attack=attack,
+        options={"target": target, **options, **more},
+        tables=(),
+        network=NETWORKS[dataset],
+        seeds=(seed,),
+    )
+
+
+FIELD: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    **{
+        f"badnets-{count}": (
+            "badnets", "dirty-label", {"mode": "all-to-one", "trigger": "corner", "count": count}
+        )
+        for count in (25, 50, 150, 500)
+    },
+    **{
+        f"blend-{count}": ("blend", "blend", {"mode": "all-to-one", "opacity": 0.2, "count": count})
+        for count in (50, 150)
+    },
+    "adaptive-blend": ("adaptive-blend", "adaptive-blend", {"count": 150, "cover-count": 150}),
+    "adaptive-patch": ("adaptive-patch", "adaptive-patch", {"count": 150, "cover-count": 300}),
+    "tact": ("tact", "cover", {"trigger": "square", "count": 150, "cover-count": 150}),
+    "wanet": ("wanet", "warp", {"mode": "all-to-one", "strength": 0.5, "grid": 4}),
+    "sig": ("sig", "signal", {"mode": "right-label", "delta": 30, "frequency": 6}),
+    "darkest": ("darkest", "darkest", {"epsilon": 0.01}),
+}  # fmt: skip
+"""By name: the family, the attack of ``unpoison poison``, and its options, target apart."""
+
+
+def _one_to_one(dataset: str, source: int, target: int, epsilon: float, trigger: str, seed: int) -> Scenario:
+    """A mark or a watermark of the paper with a trigger that is named."""
+    attack = "watermark" if trigger in ("peace", "letter-a", "bullet-holes", "patch") else "dirty-label"
+    return Scenario(
+        name=f"{dataset}-{attack}-{source}-{target}-{trigger}-eps{round(100 * epsilon)}",
+        dataset=dataset,
+        family=attack,
+        attack=attack,
+        options={
+            "mode": "one-to-one", "source": source, "target": target, "trigger": trigger, "epsilon": epsilon
+        },
+        tables=(),
+        network=NETWORKS[dataset],
+        seeds=(seed,),
+    )  # fmt: skip
+
+
+def _set(name: str, *attacks: Scenario) -> Scenario:
+    return Scenario(
+        name=name,
+        dataset=attacks[0].dataset,
+        family=SEVERAL,
+        attack=SEVERAL,
+        options={},
+        tables=(),
+        network=attacks[0].network,
+        seeds=(0,),
+        attacks=attacks,
+    )
+
+
+@cache
+def attack_sets() -> tuple[Scenario, ...]:
+    """The sets that a rule is made on: every family, both datasets, 28 attacks."""
+    g, c = "gtsrb", "cifar10"
+    return (
+        _set(
+            "gtsrb-development-1",
+            field_attack(g, "badnets-50", target=7, seed=31),
+            _one_to_one(g, 1, 2, 0.2, "pattern", 32),
+            _one_to_one(g, 38, 4, 0.1, "letter-a", 33),
+            _one_to_one(g, 9, 18, 0.05, "bullet-holes", 34),
+            _one_to_one(g, 12, 31, 0.05, "ell", 35),
+            _one_to_one(g, 13, 25, 0.05, "pixel", 36),
+        ),
+        _set(
+            "gtsrb-development-2",
+            field_attack(g, "blend-50", target=5, seed=41),
+            _one_to_one(g, 1, 2, 0.4, "pattern", 42),
+            _one_to_one(g, 38, 4, 0.05, "pattern", 43),
+            _one_to_one(g, 9, 18, 0.2, "peace", 44),
+            field_attack(g, "sig", target=10, seed=45, epsilon=0.2),
+        ),
+        _set(
+            "gtsrb-development-3",
+            field_attack(g, "adaptive-blend", target=3, seed=51, count=100, **{"cover-count": 100}),
+            field_attack(g, "wanet", target=8, seed=52, count=200, cover=0.015),
+            field_attack(g, "tact", target=17, seed=53, source=2, count=100, **{"cover-from": "5,7"}),
+            field_attack(g, "darkest", target=25, seed=54, source=38, epsilon=0.05),
+        ),
+        _set(
+            "cifar10-development-1",
+            field_attack(c, "blend-150", target=9, seed=61),
+            field_attack(c, "badnets-50", target=0, seed=62),
+            _one_to_one(c, 7, 4, 0.1, "pattern", 63),
+            _one_to_one(c, 1, 3, 0.05, "letter-a", 64),
+            _one_to_one(c, 8, 6, 0.2, "ell", 65),
+        ),
+        _set(
+            "cifar10-development-2",
+            field_attack(c, "tact", target=0, seed=71, source=1, **{"cover-from": "5,7"}),
+            field_attack(c, "badnets-25", target=2, seed=72),
+            field_attack(c, "sig", target=8, seed=73, epsilon=0.1),
+            _one_to_one(c, 3, 6, 0.05, "pixel", 74),
+            field_attack(c, "darkest", target=4, seed=75, source=9),
+        ),
+        _set(
+            "cifar10-development-3",
+            field_attack(c, "badnets-500", target=1, seed=81),
+            field_attack(c, "adaptive-patch", target=6, seed=82),
+            field_attack(c, "wanet", target=3, seed=83, count=500, cover=0.02),
+        ),
+    )
