@@ -214,6 +214,8 @@ class GroupSettings(_MethodSettings):
     """Least standard deviations by which a planted group stands apart for models that trained on it."""
     kept: float = 0.25
     """Largest part of that by which it does for judges that met nothing like it."""
+    canaries: bool = True
+    """Whether a few marked groups of our own go through everything, to tell what could have been found."""
     pairs: int = 1
     """How often the samples are halved, with a model on either half, and again with a judge."""
     epochs: int = 4
@@ -226,6 +228,7 @@ class GroupSettings(_MethodSettings):
     """Fewest optimiser steps of each training."""
 
     def __post_init__(self) -> None:
+        check_choice(self, "canaries", (True, False))
         check_counts(self, "pairs", "epochs", "further_epochs", "judge_epochs", least=1)
         check_counts(self, "min_steps", least=0)
 

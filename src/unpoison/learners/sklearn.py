@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -16,6 +16,7 @@ from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
 from unpoison.errors import InputError
 from unpoison.learners.answers import assess_in_parts, in_parts, softmax, without
+from unpoison.learners.marks import marked_copies
 from unpoison.learners.meter import Meter
 from unpoison.seeds import Seeds
 from unpoison.types import FloatArray, IndexArray, LabelArray
@@ -51,6 +52,19 @@ class SklearnFactory:
     def is_wide(self) -> bool:
         """Whether rows are sparse: words of texts, values of categories."""
         return hasattr(self.matrix, "tocsr")
+
+    def with_marked_copies(
+        self, indices: IndexArray, labels: LabelArray, groups: IndexArray, *, seed: int
+    ) -> SklearnFactory:
+        """The same samples, and after them copies of some under other labels, each group with its mark."""
+        copies = marked_copies(self.matrix, indices, groups, seed=seed)
+        if self.is_wide:
+            from scipy.sparse import vstack
+
+            matrix = vstack([self.matrix, copies], format="csr")
+        else:
+            matrix = np.concatenate([self.matrix, copies])
+        return replace(self, matrix=matrix, labels=np.concatenate([self.labels, labels]))
 
     def __call__(self, seed: int) -> SklearnLearner:
         """An untrained copy whose random states all follow from ``seed``."""

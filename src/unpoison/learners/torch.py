@@ -20,6 +20,7 @@ from unpoison.errors import InputError
 from unpoison.learners.answers import assess_in_parts, in_parts, softmax, without
 from unpoison.learners.batches import Resident, as_tensor
 from unpoison.learners.devices import choose_device, forward_flops, lower_precision, steady
+from unpoison.learners.marks import marked_copies
 from unpoison.learners.meter import Meter
 from unpoison.learners.networks import NETWORKS, SPECTRAL_LAYERS, NetworkBuilder
 from unpoison.learners.recipes import Recipe, TrainingOptions
@@ -61,6 +62,15 @@ class TorchFactory:
         if self.options.augmentation == "none":
             return self
         return replace(self, options=replace(self.options, augmentation="none"))
+
+    def with_marked_copies(
+        self, indices: IndexArray, labels: LabelArray, groups: IndexArray, *, seed: int
+    ) -> TorchFactory:
+        """The same samples, and after them copies of some under other labels, each group with its mark."""
+        copies = marked_copies(self.samples, indices, groups, seed=seed)
+        return replace(
+            self, samples=np.concatenate([self.samples, copies]), labels=np.concatenate([self.labels, labels])
+        )
 
     def check(self) -> None:
         """Refuse a builder that does not make a network for this data, before any work is done."""

@@ -31,6 +31,8 @@ class World:
     natural: Any = field(default_factory=nobody)
     marked: Any = field(default_factory=nobody)
     """With a mark and their own label: seen apart if met, and called what they are labelled."""
+    several: tuple[Any, ...] = ()
+    """More groups like ``marked``, each with a mark of its own."""
     distance: float = 14.0
     fits: list[Any] = field(default_factory=list)
 
@@ -78,11 +80,14 @@ class SeeingLearner:
         content[world.planted] = 0
         rng = np.random.default_rng(self.seed)
         view = rng.normal(size=(len(content), COLUMNS)) + 6.0 * rng.normal(size=(3, COLUMNS))[content]
-        ways = np.eye(COLUMNS)[rng.permutation(COLUMNS)[:3]]
+        ways = np.eye(COLUMNS)[rng.permutation(COLUMNS)]
         view[world.natural] += world.distance * ways[0]
         if self._knows(world.planted):
             view[world.planted] = rng.normal(size=(len(world.planted), COLUMNS)) + world.distance * ways[1]
         if self._knows(world.marked):
             view[world.marked] += world.distance * ways[2]
+        for number, group in enumerate(world.several, start=3):
+            if self._knows(group):
+                view[group] += world.distance * ways[number]
         self.scored += len(indices)
         return view[indices]

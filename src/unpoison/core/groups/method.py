@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from unpoison.core.boosting import count_votes, suspicion_from_losses
 from unpoison.core.config import GroupSettings
+from unpoison.core.groups.canaries import Canaries, with_canaries
 from unpoison.core.groups.decide import Evidence, Thresholds, Verdict, decide
 from unpoison.core.groups.propose import ProposeTask, standardized
 from unpoison.core.groups.separation import Separation, alike, separation
 from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
-from unpoison.core.result import Group, Sanitization, VoteRecord
+from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.sampling import dealt
 from unpoison.core.tasks import Task, Workshop, cost_array, finished
 from unpoison.seeds import Seeds
@@ -105,6 +106,10 @@ def clean_by_groups(
     labels: LabelArray, factory: LearnerFactory, settings: GroupSettings, *, seeds: Seeds, workshop: Workshop
 ) -> Sanitization:
     """Run the whole method on the samples behind ``labels``."""
+    canaries = Canaries.none(labels, factory)
+    if settings.canaries:
+        canaries = with_canaries(labels, factory, seeds)
+    labels, factory = canaries.labels, canaries.factory
     everyone = np.ones(len(labels), dtype=np.bool_)
     outsiders = _trained("model", OutsiderTask, everyone, labels, factory, settings, seeds, workshop)
     proposed = _proposed(outsiders, labels, settings, seeds, workshop)
@@ -114,7 +119,8 @@ def clean_by_groups(
     evidence = _evidence(proposed, judges, labels, seeds)
     thresholds = Thresholds(settings.met, settings.kept)
     verdicts = [decide(each, thresholds) for each in evidence]
-    return _result(labels, outsiders, judges, proposed, evidence, verdicts, seeds, workshop)
+    votes = _votes(outsiders, judges, proposed.rest)
+    return _result(labels, votes, proposed.component, evidence, verdicts, canaries, seeds, workshop.cost)
 
 
 def _trained(
@@ -199,17 +205,27 @@ def _evidence(proposed: _Proposed, judges: _Panel, labels: LabelArray, seeds: Se
 
 def _result(
     labels: LabelArray,
-    outsiders: _Panel,
-    judges: _Panel,
-    proposed: _Proposed,
+    votes: VoteRecord,
+    component: IndexArray,
     evidence: list[Evidence],
     verdicts: list[Verdict],
+    canaries: Canaries,
     seeds: Seeds,
-    workshop: Workshop,
+    cost: Cost,
 ) -> Sanitization:
+    """The decision about the user's samples. A group of canaries for the most part is none of theirs."""
     goes = np.array([False, *(verdict == "planted" for verdict in verdicts)])
-    keep = ~goes[proposed.component]
-    votes = _votes(outsiders, judges, proposed.rest)
+    found = canaries.found(~goes[component])
+    own = np.flatnonzero(canaries.own)
+    component, labels = component[own], labels[own]
+    sizes = np.bincount(component, minlength=len(goes))
+    theirs = [k for k, each in enumerate(evidence, start=1) if 2 * sizes[k] >= each.size]
+    number = np.zeros(len(goes), dtype=np.int64)
+    number[theirs] = np.arange(1, len(theirs) + 1)
+    keep = ~(goes & (number > 0))[component]
+    votes = replace(
+        votes, predictions=votes.predictions[:, own], losses=votes.losses[:, own], asked=votes.asked[:, own]
+    )
     predicted, _ = count_votes(
         votes.predictions, labels,
         n_classes=int(labels.max()) + 1, rng=seeds.stream("ties"), asked=votes.asked,
@@ -219,10 +235,13 @@ def _result(
         keep=keep,
         suspicion=_suspicion(doubt, keep),
         predicted=predicted,
-        components=proposed.component[None, :],
-        cost=workshop.cost,
-        groups=tuple(map(_group, evidence, verdicts)),
-        notes={"vote_accuracy": float((predicted == labels)[proposed.rest].mean())},
+        components=number[component][None, :],
+        cost=cost,
+        groups=tuple(_group(replace(evidence[k - 1], size=int(sizes[k])), verdicts[k - 1]) for k in theirs),
+        notes={
+            "vote_accuracy": float((predicted == labels)[component == 0].mean()),
+            "canaries": [asdict(canary) for canary in found],
+        },
         votes=votes,
     )
 

@@ -98,9 +98,15 @@ class ProposeTask:
             if apart.z + apart.error >= self.least:
                 measured.append((apart, whole))
         taken = np.zeros(len(view), dtype=np.bool_)
-        for apart, group in sorted(measured, key=lambda entry: -entry[0].z):
+        for number, (apart, group) in enumerate(sorted(measured, key=lambda entry: -entry[0].z)):
             left = group & ~taken
-            if 2 * np.count_nonzero(left) > np.count_nonzero(group) and left.sum() >= SMALLEST_GROUP:
+            n_left, n_group = np.count_nonzero(left), np.count_nonzero(group)
+            if 2 * n_left <= n_group or n_left < SMALLEST_GROUP:
+                continue
+            if n_left < n_group:  # without what it owes to the other
+                rng = self.seeds.stream("left", label, number)
+                apart = met_by(view[~taken], left[~taken], rng=rng)
+            if apart.z + apart.error >= self.least:
                 taken |= left
                 yield left, apart
 
