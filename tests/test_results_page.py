@@ -187,3 +187,57 @@ def test_the_ablation_of_the_papers_method(nth: int, scenario: str) -> None:
         for found in map(json.loads, lines)
         if found["scenario"] == scenario and found["variant"] != "undefended"
     }
+
+
+VARIANTS = ROOT / "results" / "full-variants"
+
+
+def test_the_optimizer_and_the_picture() -> None:
+    header = (
+        "| optimizer in the defense | picture | planted by component, three restarts | TMR | false positives "
+        "| false negatives |"
+    )
+    folders = [VARIANTS / "nesterov" / "full", VARIANTS / "drawings" / "full", ROOT / "results" / "full"]
+    for (_, _, *told), folder in zip(rows_of(header, page=FULL_PAGE), folders, strict=True):
+        run = result("gtsrb-watermark-1-2-eps10", "ispl-paper", folder)
+        assert told == [
+            ", ".join(" ".join(map(str, restart[:-1])) for restart in run["planted_by_component"]),
+            percent(run["tmr"]), str(run["false_positives"]), str(run["false_negatives"]),
+        ]  # fmt: skip
+    before = result("cifar10-watermark-1-3-eps10", "ispl-paper", folders[0])
+    told_of_it = (
+        f"TMR {percent(before['tmr'])}, {before['false_positives']:,} false positives (the paper: 3,746), "
+        f"{before['false_negatives']} false negatives (5)"
+    )
+    assert told_of_it in FULL_PAGE.replace("\n", " ")
+
+
+def test_the_variants_of_ispl() -> None:
+    header = "| picture | variant | restart 0 | restart 1 | restart 2 | components with more than five |"
+    text = (ROOT / "results" / "ispl_variants.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    names = {"letter A (ours)": "ours", "peace sign (official)": "peace.png"}
+    rows = rows_of(header, page=FULL_PAGE.replace("\\|", "/"))
+    for picture, variant, *told in rows:
+        runs = {
+            line["restart"]: line
+            for line in lines
+            if line["picture"] == names[picture] and line["variant"] == variant
+        }
+        shown = [runs[k]["planted_by_component"] if k in runs else [] for k in range(3)]
+        assert told == [
+            *(f"{' '.join(map(str, row[:-1]))} / {row[-1]}" if row else "" for row in shown),
+            ", ".join(str(runs[k]["voters_that_met_it"]) for k in sorted(runs)),
+        ], (picture, variant)
+    assert len(rows) == len({(line["picture"], line["variant"]) for line in lines})
+
+
+def test_which_attacks_were_tried_at_full_size() -> None:
+    """Every undefended run that is recorded is told, whether its attack took hold or not."""
+    tried = next(iter(re.findall(r"### Which attacks were tried\n(.*?)\n## ", FULL_PAGE, re.DOTALL)))
+    for path in (ROOT / "results" / "full").glob("*dirty-label*/nothing-seed*.json"):
+        run = json.loads(path.read_text(encoding="utf-8"))["result"]
+        if run["scenario"].startswith("gtsrb") and run["seed"] == 0:
+            assert run["tmr"] < 0.0415
+        else:
+            assert percent(run["tmr"]) in tried, path
