@@ -41,6 +41,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FEW: dict[str, dict[str, Any]] = {
     "ispl": FEW_ROUNDS,
     "out-of-subset": FEW_MODELS,
+    "groups": {"epochs": 2, "further_epochs": 2, "judge_epochs": 2, "min_steps": 5, "met": 2.0},
     "expansion": {name: value for name, value in FEW_MODELS.items() if name != "models"},
 }
 

@@ -33,6 +33,7 @@ CHANGES: dict[str, dict[str, Any]] = {
         "epochs": 1, "further_epochs": 1, "further_epochs_if_known": 1, "min_steps": 12,
         "sharpness": 0.1, "samples_per_axis": 10,
     },
+    "groups": {"epochs": 1, "further_epochs": 1, "judge_epochs": 1, "min_steps": 12, "met": 2.0},
     "out-of-subset": {"models": 4, "judges": 2, "epochs": 1, "min_steps": 12},
     "ispl": {
         "rounds": 2, "restarts": 1, "first_epochs": 1, "epochs": 1, "weak_epochs": 1, "min_steps": 6,
@@ -72,7 +73,9 @@ def test_the_same_seed_gives_the_same_mask(method: str, signs: Path, tmp_path: P
     assert one == two
     for record in records:
         assert record["learner"] == "compact"
-        assert record["training"]["augmentation"] == ("none" if method == "expansion" else "crop")
+        assert record["training"]["augmentation"] == (
+            "crop" if method in ("ispl", "out-of-subset") else "none"
+        )
         assert record["training"]["threads"] == 1
         assert record["versions"]["torch"]
         assert record["cost"]["flops"] > 1e9

@@ -54,6 +54,9 @@ DEFENSES: dict[str, Defense] = {
             "samples_per_axis": 10,
         },
     ),
+    "groups": Incompatibility(
+        "groups", changes={"epochs": 2, "further_epochs": 1, "judge_epochs": 2, "min_steps": 0, "met": 2.0}
+    ),
     "out-of-subset": Incompatibility(
         "out-of-subset", changes={"models": 4, "judges": 2, "epochs": 2, "min_steps": 0}
     ),

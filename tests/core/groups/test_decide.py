@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unpoison.core.groups.decide import Evidence, Thresholds, decide
-from unpoison.core.groups.separation import Separation
+from unpoison.core.groups.separation import NOT_MEASURED, Separation
 
 USUAL = Thresholds()
 
@@ -47,6 +47,11 @@ def test_what_is_measured_less_exactly_is_less_often_decided() -> None:
     assert verdict(8.0, 0.2, error=0.2) == "planted"
     assert verdict(8.0, 0.2, error=1.1) == "undecided"
     measured = Evidence(1, 50, Separation(20.0, 0.2), Separation(4.0, 1.5), 0.0, 2)
+    assert decide(measured, USUAL) == "undecided"
+
+
+def test_what_judges_could_not_compare_is_undecided() -> None:
+    measured = Evidence(1, 50, Separation(20.0, 0.2), Separation(0.0, NOT_MEASURED), 0.0, 2)
     assert decide(measured, USUAL) == "undecided"
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.core.groups.separation import Separation, alike, separation
+from unpoison.core.groups.separation import NOT_MEASURED, Separation, alike, separation
 
 
 def rows(n: int, *, seed: int, shift: float = 0.0, columns: int = 20) -> np.ndarray:
@@ -49,6 +49,12 @@ def test_constant_columns_and_equal_rows_do_no_harm() -> None:
     constant = rows(50, seed=0)
     constant[:, :19] = 7.0
     assert abs(measured(constant[:10], constant[10:]).z) < 2.0
+
+
+def test_what_cannot_be_compared_is_not_measured() -> None:
+    for group, comparison in [(rows(4, seed=0), rows(50, seed=1)), (rows(20, seed=0), rows(9, seed=1))]:
+        assert measured(group, comparison) == Separation(0.0, NOT_MEASURED)
+    assert Separation.mean([]).error == NOT_MEASURED
 
 
 def test_the_mean_of_what_several_models_see() -> None:

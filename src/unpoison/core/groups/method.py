@@ -13,7 +13,7 @@ from unpoison.core.config import GroupSettings
 from unpoison.core.groups.canaries import Canaries, with_canaries
 from unpoison.core.groups.decide import Evidence, Thresholds, Verdict, decide
 from unpoison.core.groups.propose import ProposeTask, standardized
-from unpoison.core.groups.separation import Separation, alike, separation
+from unpoison.core.groups.separation import NOT_MEASURED, Separation, alike, separation
 from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
 from unpoison.core.sampling import dealt
@@ -195,7 +195,7 @@ def _evidence(proposed: _Proposed, judges: _Panel, labels: LabelArray, seeds: Se
                 label=label,
                 size=len(members),
                 met=met,
-                unmet=Separation.mean(apart),
+                unmet=Separation.mean([each for each in apart if each.error < NOT_MEASURED]),
                 agreement=float((of_members == label).mean()),
                 called=int(np.bincount(of_members.ravel()).argmax()),
             )

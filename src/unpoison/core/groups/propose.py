@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.groups.far_out import far_out
-from unpoison.core.groups.separation import FOLDS, Separation, discriminant, separation
+from unpoison.core.groups.separation import FOLDS, NOT_MEASURED, Separation, discriminant, separation
 from unpoison.core.result import Cost
 from unpoison.core.sampling import class_members
 from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, groups_apart
@@ -32,6 +32,8 @@ LARGE_FROM = 0.02
 SHARPEST = 3
 """Most large groups of a class."""
 HALF = 0.5
+LARGE = 0.25
+"""From this share of its class on, which of two sides was planted is not told by their sizes."""
 PASSES = 2
 """How often a group is completed: what it took in shows the way better."""
 
@@ -95,7 +97,7 @@ class ProposeTask:
         for number, group in enumerate(found):
             whole = completed(view, group)  # first: half of it in the rest hides the other
             apart = met_by(view, whole, rng=self.seeds.stream("met", label, number))
-            if apart.z + apart.error >= self.least:
+            if apart.error < NOT_MEASURED and apart.z + apart.error >= self.least:
                 measured.append((apart, whole))
         taken = np.zeros(len(view), dtype=np.bool_)
         for number, (apart, group) in enumerate(sorted(measured, key=lambda entry: -entry[0].z)):
@@ -106,9 +108,23 @@ class ProposeTask:
             if n_left < n_group:  # without what it owes to the other
                 rng = self.seeds.stream("left", label, number)
                 apart = met_by(view[~taken], left[~taken], rng=rng)
-            if apart.z + apart.error >= self.least:
+            if apart.error < NOT_MEASURED and apart.z + apart.error >= self.least:
                 taken |= left
                 yield left, apart
+                if n_left > LARGE * len(view):
+                    yield from self._other_side(view, left, taken, label)
+
+    def _other_side(
+        self, view: FloatArray, side: BoolArray, taken: BoolArray, label: int
+    ) -> Iterator[tuple[BoolArray, Separation]]:
+        """What is left of a class that falls into two: which of them was planted is for the judges to say."""
+        rest = ~taken
+        if np.count_nonzero(rest) >= SMALLEST_GROUP:
+            both, rng = rest | side, self.seeds.stream("other side", label)
+            apart = met_by(view[both], rest[both], rng=rng)
+            if apart.error < NOT_MEASURED and apart.z + apart.error >= self.least:
+                taken |= rest
+                yield rest, apart
 
 
 def standardized(views: tuple[NDArray[Any], ...]) -> FloatArray:

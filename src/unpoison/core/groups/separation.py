@@ -16,8 +16,14 @@ SHRINKAGE = 0.3
 PER_AXIS = 15
 """Samples compared for each axis of the view that is looked along."""
 
+FEWEST = 2 * FOLDS
+"""Comparison samples without which nothing can be said."""
 TINY = float(np.finfo(np.float64).tiny)
 """In place of the spread of what does not vary."""
+
+
+NOT_MEASURED = 99.0
+"""Standard error of what could not be compared with anything: whatever follows is undecided."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Separation:
     @classmethod
     def mean(cls, several: list[Separation]) -> Separation:
         """Of what several models see; their errors are taken for those of the same samples."""
+        if not several:
+            return cls(0.0, NOT_MEASURED)
         return cls(
             float(np.mean([each.z for each in several])), float(np.mean([each.error for each in several]))
         )
@@ -43,6 +51,8 @@ def separation(group: FloatArray, comparison: FloatArray, *, rng: np.random.Gene
     samples that it was not fitted to; the comparison samples of the fold itself are the yardstick, so that
     many axes and few samples do not make a group of anything. 0: the two are alike.
     """
+    if len(group) < FOLDS or len(comparison) < FEWEST:
+        return Separation.mean([])
     rows = _leading(np.concatenate([group, comparison]).astype(np.float64))
     is_group = np.arange(len(rows)) < len(group)
     fold = np.empty(len(rows), dtype=np.int64)
