@@ -71,6 +71,9 @@ class SeeingLearner:
         if not self._knows(world.planted):
             inside = np.isin(indices, world.planted)
             predictions[inside], losses[inside] = 0, 5.0
+        known = np.unique(world.labels[self.met])
+        strange = ~np.isin(predictions, known)  # of a class that it never met: called another
+        predictions[strange], losses[strange] = known[0], 5.0
         self.scored += n
         return Assessment(losses, predictions, np.full(n, 0.9))
 
