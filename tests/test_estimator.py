@@ -73,7 +73,7 @@ def test_parameters_can_be_read_set_and_cloned() -> None:
     [
         (
             {"method": "magic"},
-            "The 'method' parameter must be one of ispl, expansion, out-of-subset. Got 'magic' instead",
+            "The 'method' parameter must be one of ispl, groups, expansion, out-of-subset. Got 'magic'",
         ),
         ({"settings": "best"}, "The 'settings' parameter must be one of auto, .*. Got 'best' instead"),
         ({"rounds": 0}, "The 'rounds' parameter of IsplSettings must be a whole number .*. Got 0 instead"),

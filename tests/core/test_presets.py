@@ -94,7 +94,7 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError) as caught:
         settings_for(LABELS, method="magic")
     assert str(caught.value) == (
-        "The 'method' parameter must be one of ispl, expansion, out-of-subset. Got 'magic' instead."
+        "The 'method' parameter must be one of ispl, groups, expansion, out-of-subset. Got 'magic' instead."
     )
     with pytest.raises(InputError) as caught:
         settings_for(LABELS, preset="best")

@@ -115,7 +115,7 @@ def test_an_attack_in_plain_values() -> None:
     attack = Adaptive(OneToOne(0, 1), 0.5, Patch(value=(1, 2, 3)), np.zeros(1000, dtype=np.int64))
     facts = plain(attack)
     assert facts["type"] == "Adaptive"
-    assert facts["relabelling"] == {"type": "OneToOne", "source": 0, "target": 1}
+    assert facts["relabelling"] == {"type": "OneToOne", "source": 0, "target": 1, "count": None}
     assert facts["mark"]["value"] == [1, 2, 3]
     assert facts["components"].keys() == {"dtype", "shape", "sha256"}, "not a thousand numbers"
     assert plain(Watermark.named("peace"))["alpha"]["shape"] == [8, 8]

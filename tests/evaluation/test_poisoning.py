@@ -103,8 +103,8 @@ def test_what_the_record_says(tmp_path: Path) -> None:
     options = PoisonOptions("watermark", {**ONES, "source": "1"}, seed=4, limit=500)
     record = poison("digits", tmp_path / "out", options=options, command="unpoison poison ...")
     assert record["options"] == {
-        "mode": "one-to-one", "source": 1, "target": 7, "offset": None, "epsilon": 0.3, "trigger": None,
-        "png": None, "size": None, "opacity": 0.8,
+        "mode": "one-to-one", "source": 1, "target": 7, "offset": None, "epsilon": 0.3, "count": None,
+        "trigger": None, "png": None, "size": None, "opacity": 0.8,
     }  # fmt: skip
     assert record["made"]["mark"]["type"] == "Watermark"
     assert (record["attack"], record["seed"], record["source"], record["limit"]) == (
