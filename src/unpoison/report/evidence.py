@@ -19,6 +19,15 @@ _EXPLANATIONS = {
     "consensus": "How often those models give one and the same other label.",
 }
 
+_DISTANCES = {
+    "met": "By how many standard deviations it stands apart from its class, for models that trained on it.",
+    "unmet": "By how many from what they call the same, for judges, which met nothing like it.",
+    "kept": "How much of its distance is left for judges: a planted group dissolves, a natural one does not.",
+}
+"""Those that may be beyond 0 and 1."""
+_ERROR = "_error"
+"""After the name of a number: its standard error, which is shown with it."""
+
 _MAX_LINES = 12
 
 
@@ -35,13 +44,15 @@ class EvidenceLine:
 
 def explain(evidence: Mapping[str, float | None]) -> list[EvidenceLine]:
     """Every number in its order; those known here as shares with their meaning, the others as they are."""
-    return [_line(key, value) for key, value in list(evidence.items())[:_MAX_LINES]]
+    shown = [key for key in evidence if not (key.endswith(_ERROR) and key.removesuffix(_ERROR) in evidence)]
+    return [_line(key, evidence[key], evidence.get(key + _ERROR)) for key in shown[:_MAX_LINES]]
 
 
-def _line(key: str, value: float | None) -> EvidenceLine:
+def _line(key: str, value: float | None, error: float | None) -> EvidenceLine:
     name = printable(key.replace("_", " "), 40)
     if value is None:
         return EvidenceLine(name, "not known", "", None)
     if key in _EXPLANATIONS and 0 <= value <= 1:
         return EvidenceLine(name, percent(value), _EXPLANATIONS[key], round(value, 4))
-    return EvidenceLine(name, f"{value:,.4g}", "", None)
+    text = f"{value:,.4g}" if error is None else f"{value:,.3g} ± {error:,.2g}"
+    return EvidenceLine(name, text, _DISTANCES.get(key, ""), None)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison.core.groups.propose import ProposeTask, completed, is_same, met_by, travelled
+from unpoison.seeds import Seeds
+
+LABELS = np.repeat([0, 1, 2], 500)
+
+
+def views(
+    groups: dict[int, np.ndarray], *, distance: float = 12.0, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """What two models see of three classes; each of ``groups`` lies along a way of its own."""
+    rng = np.random.default_rng(seed)
+    seen = []
+    for _ in range(2):
+        view = rng.normal(size=(len(LABELS), 40)) + 3.0 * rng.normal(size=(3, 40))[LABELS]
+        ways = np.eye(40)[rng.permutation(40)]
+        for number, members in groups.items():
+            view[members] += distance * ways[number]
+        seen.append(view.astype(np.float32))
+    return seen[0], seen[1]
+
+
+def proposed(
+    groups: dict[int, np.ndarray],
+    classes: tuple[int, ...] = (0, 1, 2),
+    *,
+    least: float = 7.0,
+    distance: float = 12.0,
+) -> list[set[int]]:
+    task = ProposeTask(views(groups, distance=distance), LABELS, LABELS, classes, least, Seeds(0))
+    found = task()
+    parts = np.split(found["members"], np.cumsum(found["sizes"])[:-1]) if len(found["sizes"]) else []
+    assert len(parts) == len(found["z"]) == len(found["error"])
+    return [set(part.tolist()) for part in parts]
+
+
+@pytest.mark.parametrize("size", [8, 15, 60, 240])
+def test_a_group_is_found_whole_whatever_its_size(size: int) -> None:
+    members = np.arange(600, 600 + size)
+    assert set(members.tolist()) in proposed({0: members})
+
+
+def test_where_nothing_stands_apart_nothing_is_proposed() -> None:
+    assert proposed({}) == []
+    assert proposed({0: np.arange(600, 660)}, distance=1.0) == []
+
+
+def test_two_groups_of_a_class_are_two() -> None:
+    one, other = np.arange(600, 640), np.arange(640, 720)
+    assert sorted(map(len, proposed({0: one, 1: other}))) == [40, 80]
+
+
+def test_groups_of_a_class_do_not_overlap() -> None:
+    found = proposed({0: np.arange(600, 680), 1: np.arange(660, 740)})
+    members = [each for group in found for each in group]
+    assert len(members) == len(set(members))
+
+
+def test_of_a_large_cut_both_sides_are_proposed() -> None:
+    large = set(range(600, 800))
+    found = proposed({0: np.arange(600, 800)})
+    assert large in found
+    assert set(range(500, 1000)) - large in found
+
+
+def test_only_the_classes_that_are_asked_for() -> None:
+    groups = {0: np.arange(600, 640), 1: np.arange(1100, 1140)}
+    assert proposed(groups, (2,)) == [set(range(1100, 1140))]
+    assert proposed(groups, (0,)) == []
+
+
+def test_classes_of_a_few_samples_do_no_harm() -> None:
+    labels = np.array([0] * 60 + [1] * 3 + [2])
+    view = np.random.default_rng(0).normal(size=(64, 12)).astype(np.float32)
+    found = ProposeTask((view,), labels, labels, (0, 1, 2), 3.0, Seeds(0))()
+    assert set(labels[found["members"]].tolist()) <= {0}
+
+
+def test_a_group_takes_the_rest_of_its_kind_along() -> None:
+    """Half of it among the rest hides the other half, but shows the way."""
+    view = views({0: np.arange(600, 640)})[0][LABELS == 1].astype(np.float64)
+    whole, half = np.zeros(500, dtype=np.bool_), np.zeros(500, dtype=np.bool_)
+    whole[100:140] = half[100:140:2] = True
+    assert (completed(view, half) == whole).all()
+    apart, hidden = (met_by(view, group, rng=np.random.default_rng(0)).z for group in (whole, half))
+    assert apart > 2 * hidden
+
+
+def test_a_group_sheds_what_is_not_of_its_kind() -> None:
+    view = views({0: np.arange(600, 640)})[0][LABELS == 1].astype(np.float64)
+    whole, more = np.zeros(500, dtype=np.bool_), np.zeros(500, dtype=np.bool_)
+    whole[100:140] = more[100:155] = True
+    assert (completed(view, more) == whole).all()
+
+
+def test_travelled_is_0_at_the_others_and_1_at_the_group() -> None:
+    view = views({0: np.arange(600, 640)})[0][LABELS == 1].astype(np.float64)
+    group = np.arange(500) // 40 == 0
+    group[:100], group[100:140] = False, True
+    way = travelled(view, group)
+    assert way[group].mean() == pytest.approx(1.0, abs=0.05)
+    assert way[~group].mean() == pytest.approx(0.0, abs=0.05)
+
+
+def test_the_same() -> None:
+    one, other = np.array([True] * 4 + [False] * 6), np.array([False] * 2 + [True] * 8)
+    assert is_same(one, other)
+    assert not is_same(one, ~one)
