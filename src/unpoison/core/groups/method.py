@@ -26,43 +26,28 @@ PARTS = 8
 
 
 @dataclass(frozen=True)
-class OutsiderTask:
-    """Train a model on a half and keep what it says; go on with everyone and keep what it sees."""
+class ModelTask:
+    """Train a model on some samples and keep what it says of everyone; then keep what it sees.
+
+    With ``further_epochs`` it goes on with everyone before it is looked at, as a victim would train.
+    """
 
     factory: LearnerFactory
     n_samples: int
     indices: IndexArray
-    settings: GroupSettings
+    epochs: int
+    further_epochs: int
+    min_steps: int
     seed: int
 
     def __call__(self) -> Arrays:
         """One row each of losses, predictions and confidences; ``view``: a row a sample."""
-        learner, settings = self.factory(self.seed), self.settings
+        learner, everyone = self.factory(self.seed), np.arange(self.n_samples)
         embedding_of(learner)  # refused before it is trained
-        floor, everyone = settings.min_steps, np.arange(self.n_samples)
-        said = finished(learner, self.indices, self.n_samples, epochs=settings.epochs, min_steps=floor)
-        learner.fit(everyone, epochs=settings.further_epochs, min_steps=floor, final=True)
+        said = finished(learner, self.indices, self.n_samples, epochs=self.epochs, min_steps=self.min_steps)
+        if self.further_epochs:
+            learner.fit(everyone, epochs=self.further_epochs, min_steps=self.min_steps, final=True)
         return {**said, **_seen_by(learner, everyone)}
-
-
-@dataclass(frozen=True)
-class JudgeTask:
-    """Train a model on some samples; keep what it says and sees of everyone."""
-
-    factory: LearnerFactory
-    n_samples: int
-    indices: IndexArray
-    settings: GroupSettings
-    seed: int
-
-    def __call__(self) -> Arrays:
-        """As an outsider's."""
-        learner, settings = self.factory(self.seed), self.settings
-        said = finished(
-            learner, self.indices, self.n_samples,
-            epochs=settings.judge_epochs, min_steps=settings.min_steps,
-        )  # fmt: skip
-        return {**said, **_seen_by(learner, np.arange(self.n_samples))}
 
 
 def _seen_by(learner: Learner, indices: IndexArray) -> Arrays:
@@ -111,11 +96,11 @@ def clean_by_groups(
         canaries = with_canaries(labels, factory, seeds)
     labels, factory = canaries.labels, canaries.factory
     everyone = np.ones(len(labels), dtype=np.bool_)
-    outsiders = _trained("model", OutsiderTask, everyone, labels, factory, settings, seeds, workshop)
+    outsiders = _trained("model", everyone, labels, factory, settings, seeds, workshop)
     proposed = _proposed(outsiders, labels, settings, seeds, workshop)
     judges = _Panel([], np.zeros((0, len(labels)), dtype=np.bool_))
     if proposed.met:
-        judges = _trained("judge", JudgeTask, proposed.rest, labels, factory, settings, seeds, workshop)
+        judges = _trained("judge", proposed.rest, labels, factory, settings, seeds, workshop)
     evidence = _evidence(proposed, judges, labels, seeds)
     thresholds = Thresholds(settings.met, settings.kept)
     verdicts = [decide(each, thresholds) for each in evidence]
@@ -125,7 +110,6 @@ def clean_by_groups(
 
 def _trained(
     kind: str,
-    task: type[OutsiderTask | JudgeTask],
     some: BoolArray,
     labels: LabelArray,
     factory: LearnerFactory,
@@ -134,15 +118,17 @@ def _trained(
     workshop: Workshop,
 ) -> _Panel:
     """Models on either half of some samples, halved as often as the settings say."""
+    epochs = (settings.judge_epochs, 0) if kind == "judge" else (settings.epochs, settings.further_epochs)
     half = np.stack([dealt(labels, 2, rng=seeds.stream("halves", pair)) for pair in range(settings.pairs)])
     inside = np.concatenate([some & (half != 0), some & (half != 1)])
     workshop.begin(f"{kind}s", len(inside))
     tasks: dict[str, Task] = {
-        _name(kind, m, indices): task(
-            factory, len(labels), np.flatnonzero(indices), settings, seeds.integer(kind, m)
+        _name(kind, m, indices): ModelTask(
+            factory, len(labels), np.flatnonzero(indices), *epochs,
+            min_steps=settings.min_steps, seed=seeds.integer(kind, m),
         )
         for m, indices in enumerate(inside)
-    }
+    }  # fmt: skip
     return _Panel(list(workshop.run(tasks).values()), ~inside)
 
 
