@@ -70,6 +70,12 @@ TRIALS = {
     "warp": Trial("gtsrb", 8_000, "warp", PAIR),
     "cover": Trial("gtsrb", 8_000, "cover", {**PAIR, "trigger": "peace"}, 10),
     "adaptive-blend": Trial("gtsrb", 8_000, "adaptive-blend", {"target": 2, "epsilon": 1.0}, 12),
+    "adaptive-patch": Trial("gtsrb", 8_000, "adaptive-patch", {"target": 2, "count": 160}, 12),
+    "signal, right-label": Trial(
+        "gtsrb", 8_000, "signal", {"mode": "right-label", "target": 2, "epsilon": 0.5}, 12
+    ),
+    "warp, covers": Trial("gtsrb", 8_000, "warp", {**PAIR, "cover": 0.02}, 12),
+    "darkest": Trial("gtsrb", 8_000, "darkest", {**PAIR, "epsilon": 0.1}, 12),
     "label-noise": Trial("gtsrb", 8_000, "label-noise", {"epsilon": 0.4}),
     "label-noise, class": Trial("gtsrb", 8_000, "label-noise", {"epsilon": 0.4, "noise": "class"}),
     "adaptive": Trial("gtsrb", 8_000, "adaptive", {**PAIR, "trigger": "peace"}, 10),
