@@ -241,3 +241,23 @@ def test_which_attacks_were_tried_at_full_size() -> None:
             assert run["tmr"] < 0.0415
         else:
             assert percent(run["tmr"]) in tried, path
+
+
+def test_readme_tells_what_reproduces_on_gtsrb() -> None:
+    full = ROOT / "results" / "full"
+    names = ("gtsrb-watermark-1-2-eps10", "gtsrb-dirty-label-1-0-eps10")
+    runs = [result(name, "ispl-paper", full) for name in names]
+    (before,) = (full / names[1]).glob("nothing-seed1.json")
+    undefended = [
+        result(names[0], "nothing", full)["tmr"],
+        json.loads(before.read_text(encoding="utf-8"))["result"]["tmr"],
+    ]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    first, second = (f"{100 * tmr:.0f}" for tmr in undefended)
+    left, also_left = (percent(run["tmr"]) for run in runs)
+    assert (
+        f"mislead {first} and {second}% of an undefended network's images mislead {left} and {also_left}%"
+        in readme
+    )
+    assert {percent(run["false_positive_rate"]) for run in runs} == {"1.2"}
+    assert "for 1.2% of the clean signs" in readme
