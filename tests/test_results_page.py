@@ -261,3 +261,28 @@ def test_readme_tells_what_reproduces_on_gtsrb() -> None:
     )
     assert {percent(run["false_positive_rate"]) for run in runs} == {"1.2"}
     assert "for 1.2% of the clean signs" in readme
+
+
+def test_other_families() -> None:
+    header = "| scenario | undefended TMR | perfect filter | `ispl-reduced` | found | clean removed |"
+    folder = ROOT / "results" / "families" / "laptop"
+    rows = rows_of(header, page=FULL_PAGE)
+    assert {row[0].strip("`") for row in rows} == {path.name for path in folder.iterdir()}
+    for scenario, undefended, *told in rows:
+        assert undefended == percent(result(scenario, "nothing", folder)["tmr"])
+        if told == ["-"] * 4:
+            continue
+        ours = result(scenario, "ispl-reduced", folder)
+        assert told == [
+            percent(result(scenario, "oracle", folder)["tmr"]),
+            percent(ours["tmr"]),
+            f"{ours['planted'] - ours['false_negatives']} of {ours['planted']}",
+            f"{percent(ours['false_positive_rate'])}%",
+        ], scenario
+    runs = [
+        result("cifar10-sleeper-agent-0-8", by, folder)["attacker_asr"]
+        for by in ("nothing", "oracle", "ispl-reduced")
+    ]
+    first, second, third = map(percent, runs)
+    sentence = f"is {first}% undefended, {second}% with a perfect filter and {third}% after the defense"
+    assert sentence in " ".join(FULL_PAGE.split())
