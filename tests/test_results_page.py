@@ -286,3 +286,27 @@ def test_other_families() -> None:
     first, second, third = map(percent, runs)
     sentence = f"is {first}% undefended, {second}% with a perfect filter and {third}% after the defense"
     assert sentence in " ".join(FULL_PAGE.split())
+
+
+def test_the_first_development_sets_of_groups() -> None:
+    page = (ROOT / "docs" / "archive" / "research.md").read_text(encoding="utf-8")
+    folder = ROOT / "results" / "development" / "full"
+    sets = ["gtsrb-development-1", "gtsrb-development-2"]
+    expected, costs, planted, natural = [], [], [], []
+    for name in sets:
+        before, after = result(name, "nothing", folder), result(name, "groups", folder)
+        assert after["false_positives"] == 0
+        costs.append((after["defense_cost"]["trained"] + after["defense_cost"]["scored"] / 3) / after["n"])
+        for undefended, each in zip(before["attacks"], after["attacks"], strict=True):
+            found = f"{each['found']} of {each['planted']}"
+            expected.append([f"`{each['attack']}`", found, percent(undefended["tmr"]), percent(each["tmr"])])
+        for group in after["groups"]:
+            if group["removed"]:
+                planted.append(group["evidence"]["kept"])
+            elif not group["planted"]:
+                natural.append(group["evidence"]["kept"])
+    assert rows_of("| attack | found | TMR undefended, % | TMR after, % |", page=page) == expected
+    said = " ".join(page.split())
+    assert f"removed keep {max(planted):.2f} of their distance at most" in said
+    assert f"the {len(natural)} groups without a planted sign {min(natural):.2f} at least" in said
+    assert "costs {:.1f} and {:.1f} passes".format(*sorted(costs)) in said
