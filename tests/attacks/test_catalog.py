@@ -265,6 +265,9 @@ def test_so_many_in_place_of_a_share() -> None:
     assert (truth.original_labels[truth.planted] != 1).all()
     with pytest.raises(InputError, match=r"1 to 10 samples of class 0\. Got 11"):
         built("dirty-label", source="0", target="1", count="11").apply(images(), seed=0)
+    for count in ("0", "-2", "11"):
+        with pytest.raises(InputError, match=rf"1 to 10 samples of class 0\. Got {count}"):
+            built("darkest", source="0", target="1", count=count)
     with pytest.raises(InputError, match="--count does not go with --mode all-to-all"):
         built("dirty-label", mode="all-to-all", count="3")
 

@@ -69,6 +69,8 @@ def test_judges_of_other_groups_are_asked_for(run: tuple[Path, dict[str, Any]]) 
     (found,) = replay(evidence, {"met": 3.0})
     assert found.needs.startswith("judge-")
     assert found.groups == ()
+    (longer,) = replay(evidence, {"epochs": 9})
+    assert longer.needs.startswith("model-"), "models of other passes are not taken for these"
 
 
 def test_the_command_prints_a_line_a_task(run: tuple[Path, dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from unpoison.attacks.base import (
     choose,
     plant,
 )
-from unpoison.attacks.labels import OneToOne, Relabelling, so_many
+from unpoison.attacks.labels import OneToOne, Relabelling, check_count, so_many
 from unpoison.attacks.triggers import Trigger
 from unpoison.errors import InputError
 from unpoison.seeds import Seeds
@@ -190,7 +190,10 @@ class Darkest:
 
     def _pick(self, samples: Samples) -> IndexArray:
         candidates = np.flatnonzero(samples.labels == self.relabelling.source)
-        count = self.relabelling.count or max(1, int(self.epsilon * len(candidates)))
+        count = self.relabelling.count
+        if count is None:
+            count = max(1, int(self.epsilon * len(candidates)))
+        check_count(count, len(candidates), what=f"samples of class {self.relabelling.source}")
         order = np.argsort(_shade(samples.features[candidates]), kind="stable")
         return np.sort(candidates[order[:count]])
 

@@ -139,9 +139,14 @@ class AllToAll:
 
 def so_many(candidates: IndexArray, count: int, stream: np.random.Generator, *, what: str) -> IndexArray:
     """``count`` of the candidates, ascending; an error if there are fewer."""
-    if not 1 <= count <= len(candidates):
-        raise InputError(f"count is how many samples are planted, 1 to {len(candidates)} {what}. Got {count}")
+    check_count(count, len(candidates), what=what)
     return choose(candidates, count, stream)
+
+
+def check_count(count: int, most: int, *, what: str) -> None:
+    """Refuse a number of samples that there are not."""
+    if not 1 <= count <= most:
+        raise InputError(f"count is how many samples are planted, 1 to {most} {what}. Got {count}")
 
 
 def share_of_each(

@@ -123,7 +123,7 @@ def _trained(
     inside = np.concatenate([some & (half != 0), some & (half != 1)])
     workshop.begin(f"{kind}s", len(inside))
     tasks: dict[str, Task] = {
-        _name(kind, m, indices): ModelTask(
+        _name(kind, m, indices, (*epochs, settings.min_steps)): ModelTask(
             factory, len(labels), np.flatnonzero(indices), *epochs,
             min_steps=settings.min_steps, seed=seeds.integer(kind, m),
         )
@@ -132,9 +132,10 @@ def _trained(
     return _Panel(list(workshop.run(tasks).values()), ~inside)
 
 
-def _name(kind: str, number: int, inside: BoolArray) -> str:
-    """Of a task; it tells whom the model trains on, so that no judge is taken for one of other groups."""
-    return f"{kind}-{number:03d}-{hashlib.sha256(np.packbits(inside).tobytes()).hexdigest()[:8]}"
+def _name(kind: str, number: int, inside: BoolArray, passes: tuple[int, ...]) -> str:
+    """Of a task; it tells whom the model trains on and for how long, so that no other is taken for it."""
+    digest = hashlib.sha256(np.packbits(inside).tobytes() + repr(passes).encode())
+    return f"{kind}-{number:03d}-{digest.hexdigest()[:8]}"
 
 
 def _proposed(
