@@ -46,7 +46,9 @@ class Group:
     evidence: dict[str, float] = field(default_factory=dict)
     """Named numbers behind the judgement, such as ``sharpness`` and ``agreement``."""
     undecided: bool = False
-    """Whether it was kept only since the other side of its class looks planted nearly as much."""
+    """Whether it was kept only since it could not be told what it is."""
+    reason: str = ""
+    """Why, in one sentence, where the method gives one."""
 
 
 @dataclass(frozen=True)

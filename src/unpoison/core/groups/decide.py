@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Literal, TypeAlias
 
-from unpoison.core.groups.separation import TINY, Separation
+from unpoison.core.groups.separation import NOT_MEASURED, TINY, Separation
 
 Verdict: TypeAlias = Literal["planted", "natural", "undecided"]
 
@@ -50,6 +50,18 @@ class Evidence:
     def kind(self) -> str:
         """What a planted group is, by what judges call it."""
         return "filed under the wrong class" if self.agreement < 0.5 else "a mark on right labels"
+
+    def reason(self, verdict: Verdict) -> str:
+        """Why it was decided so, in one sentence."""
+        met = f"for models that trained on it it stands {self.met.z:.1f} standard deviations from its class"
+        if self.unmet.error >= NOT_MEASURED:
+            return f"Undecided: {met}, and judges know nothing that they call the same, to compare it with."
+        unmet = f"{self.unmet.z:.1f} for judges that did not"
+        if verdict == "planted":
+            return f"Planted ({self.kind}): {met}, and only {unmet}."
+        if verdict == "undecided":
+            return f"Undecided: {met}, and {unmet}, which is within the error of a threshold."
+        return f"Natural: {met}, and {unmet}, which met nothing like it."
 
 
 def decide(evidence: Evidence, thresholds: Thresholds) -> Verdict:

@@ -250,7 +250,7 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
     }
     return Group(
         evidence.label, evidence.size, verdict == "planted", evidence.called, numbers,
-        undecided=verdict == "undecided",
+        undecided=verdict == "undecided", reason=evidence.reason(verdict),
     )  # fmt: skip
 
 
