@@ -54,14 +54,19 @@ def test_a_mark_on_right_labels_is_removed() -> None:
 
 @pytest.mark.parametrize("size", [150, 280])
 def test_what_is_planted_in_most_of_a_class_is_told_from_the_rest(size: int) -> None:
-    """Judges met neither side of it."""
+    """Each judge met one side of it, and judges the other."""
     planted = np.arange(400, 400 + size)
     world = World(planted=planted)
     result = world.clean()
     assert removed(result) == planted.tolist()
-    judges = np.concatenate([indices for indices, *_ in world.fits[4:]])
-    assert not np.isin(judges, np.arange(400, 800)).any()
+    whole = np.arange(400, 800)
+    met = [np.isin(indices, planted).any() for indices, *_ in world.fits[4:]]
+    met_others = [np.isin(indices, np.setdiff1d(whole, planted)).any() for indices, *_ in world.fits[4:]]
+    assert sorted(met) == [False, True]
+    assert met_others == [not each for each in met]
     assert len(result.groups) == 2
+    assert result.votes is not None
+    assert result.votes.asked[2:, whole].sum(axis=0).tolist() == [1] * len(whole)
 
 
 def test_each_is_judged_for_itself() -> None:

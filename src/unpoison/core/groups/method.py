@@ -12,7 +12,7 @@ from unpoison.core.boosting import count_votes, suspicion_from_losses
 from unpoison.core.config import GroupSettings
 from unpoison.core.groups.canaries import Canaries, with_canaries
 from unpoison.core.groups.decide import Evidence, Thresholds, Verdict, decide
-from unpoison.core.groups.propose import ProposeTask, standardized
+from unpoison.core.groups.propose import NO_SIDE, ProposeTask, standardized
 from unpoison.core.groups.separation import NOT_MEASURED, Separation, alike, separation
 from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
 from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
@@ -79,12 +79,25 @@ class _Proposed:
     component: IndexArray
     """0 where a sample is in no group, g in group g."""
     met: tuple[Separation, ...]
+    sides: IndexArray
+    """Of each group, from 1 on: which side it is of a class that falls into two; 0 if it does not."""
 
     @property
     def rest(self) -> BoolArray:
         """The samples that are in no group."""
         is_rest: BoolArray = self.component == 0
         return is_rest
+
+    def withheld(self, n_judges: int) -> BoolArray:
+        """Judges by samples: who is judged by whom, and therefore not met.
+
+        All groups by all, but of a class that falls into two each side by every second judge: a judge that
+        knows neither does not know the class.
+        """
+        side = np.concatenate([[-1], self.sides])[self.component]
+        turn = 1 + np.arange(n_judges) % 2
+        is_withheld: BoolArray = (side == NO_SIDE) | (side == turn[:, None])
+        return is_withheld
 
 
 def clean_by_groups(
@@ -96,15 +109,18 @@ def clean_by_groups(
         canaries = with_canaries(labels, factory, seeds)
     labels, factory = canaries.labels, canaries.factory
     everyone = np.ones(len(labels), dtype=np.bool_)
+    n_models = 2 * settings.pairs
+    everyone = np.ones((n_models, len(labels)), dtype=np.bool_)
     outsiders = _trained("model", everyone, labels, factory, settings, seeds, workshop)
     proposed = _proposed(outsiders, labels, settings, seeds, workshop)
     judges = _Panel([], np.zeros((0, len(labels)), dtype=np.bool_))
+    withheld = proposed.withheld(n_models if proposed.met else 0)
     if proposed.met:
-        judges = _trained("judge", proposed.rest, labels, factory, settings, seeds, workshop)
-    evidence = _evidence(proposed, judges, labels, seeds)
+        judges = _trained("judge", ~withheld, labels, factory, settings, seeds, workshop)
+    evidence = _evidence(proposed, withheld, judges, labels, seeds)
     thresholds = Thresholds(settings.met, settings.kept)
     verdicts = [decide(each, thresholds) for each in evidence]
-    votes = _votes(outsiders, judges, proposed.rest)
+    votes = _votes(outsiders, judges, proposed.rest, withheld)
     return _result(labels, votes, proposed.component, evidence, verdicts, canaries, seeds, workshop.cost)
 
 
@@ -117,10 +133,10 @@ def _trained(
     seeds: Seeds,
     workshop: Workshop,
 ) -> _Panel:
-    """Models on either half of some samples, halved as often as the settings say."""
+    """Models, each on a half of what it may meet (``some``, a row a model); two halves a pair of models."""
     epochs = (settings.judge_epochs, 0) if kind == "judge" else (settings.epochs, settings.further_epochs)
     half = np.stack([dealt(labels, 2, rng=seeds.stream("halves", pair)) for pair in range(settings.pairs)])
-    inside = np.concatenate([some & (half != 0), some & (half != 1)])
+    inside = some & np.concatenate([half != 0, half != 1])
     workshop.begin(f"{kind}s", len(inside))
     tasks: dict[str, Task] = {
         _name(kind, m, indices, (*epochs, settings.min_steps)): ModelTask(
@@ -153,30 +169,36 @@ def _proposed(
     }
     component = np.zeros(len(labels), dtype=np.int64)
     met: list[Separation] = []
+    sides: list[int] = []
     for found in workshop.run(tasks).values():
+        sides += found["side"].astype(np.int64).tolist()
         ends = np.cumsum(found["sizes"]).astype(np.int64)
         groups = np.split(found["members"].astype(np.int64), ends[:-1]) if len(ends) else []
         for group, z, error in zip(groups, found["z"].tolist(), found["error"].tolist(), strict=True):
             met.append(Separation(z, error))
             component[group] = len(met)
-    return _Proposed(component, tuple(met))
+    return _Proposed(component, tuple(met), np.array(sides, dtype=np.int64))
 
 
-def _evidence(proposed: _Proposed, judges: _Panel, labels: LabelArray, seeds: Seeds) -> list[Evidence]:
-    """What is measured of each group."""
+def _evidence(
+    proposed: _Proposed, withheld: BoolArray, judges: _Panel, labels: LabelArray, seeds: Seeds
+) -> list[Evidence]:
+    """What is measured of each group, by the judges that it was withheld from."""
     views = [standardized((judge["view"],)) for judge in judges.models]
     calls = [judge["predictions"].astype(np.int64) for judge in judges.models]
     evidence: list[Evidence] = []
     for number, met in enumerate(proposed.met, start=1):
         members = np.flatnonzero(proposed.component == number)
         label = int(labels[members[0]])
+        asked = np.flatnonzero(withheld[:, members[0]]).tolist()
         apart = []
-        for j, (view, called) in enumerate(zip(views, calls, strict=True)):
+        for j in asked:
+            view, called = views[j], calls[j]
             rng = seeds.stream("unmet", number, j)
-            unmet = proposed.rest & judges.unseen[j]
+            unmet = judges.unseen[j] & ~withheld[j]
             like = alike(called, members, unmet, 3 * len(members) + 300, rng=rng)
             apart.append(separation(view[members], view[like], rng=rng))
-        of_members = np.stack([called[members] for called in calls])
+        of_members = np.stack([calls[j][members] for j in asked])
         evidence.append(
             Evidence(
                 label=label,
@@ -254,8 +276,8 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
     )  # fmt: skip
 
 
-def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray) -> VoteRecord:
-    """Of groups the judges speak, of the others the models that had not trained on them."""
+def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray, withheld: BoolArray) -> VoteRecord:
+    """Of groups the judges that did not meet them, of others the models that had not trained on them."""
     models = outsiders.models + judges.models
     return VoteRecord(
         (
@@ -264,5 +286,5 @@ def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray) -> VoteRecord:
         ),
         np.stack([model["predictions"] for model in models]).astype(np.int32),
         np.stack([model["losses"] for model in models]).astype(np.float32),
-        np.concatenate([outsiders.unseen & rest, np.repeat(~rest[None, :], len(judges.models), axis=0)]),
+        np.concatenate([outsiders.unseen & rest, withheld]),
     )

@@ -36,6 +36,8 @@ LARGE = 0.25
 """From this share of its class on, which of two sides was planted is not told by their sizes."""
 PASSES = 2
 """How often a group is completed: what it took in shows the way better."""
+NO_SIDE, ONE_SIDE, OTHER_SIDE = 0, 1, 2
+"""Of a class that falls into two, no judge knows anything of both sides, nor is without both."""
 
 
 @dataclass(frozen=True)
@@ -53,24 +55,27 @@ class ProposeTask:
     seeds: Seeds
 
     def __call__(self) -> Arrays:
-        """``members``: groups one after another; ``sizes``, ``z`` and ``error``: a number a group."""
+        """``members``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group."""
         joined = np.concatenate(self.views, axis=1)
         evened = axes_by_class(joined, self.labels, axes=AXES, only=self.classes)
         members: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
         met: list[Separation] = []
+        sides: list[int] = []
         for own in class_members(self.labels):
             label = int(self.labels[own[0]])
             if label not in self.classes:
                 continue
             view = evened[own].astype(np.float64)
-            for group, apart in self._standing(view, [*self._large(view, own), *far_out(view)], label):
+            for group, apart, side in self._standing(view, [*self._large(view, own), *far_out(view)], label):
                 members.append(own[group])
                 met.append(apart)
+                sides.append(side)
         return {
             "members": np.concatenate(members),
             "sizes": np.array([len(each) for each in members[1:]], dtype=np.int64),
             "z": np.array([each.z for each in met], dtype=np.float64),
             "error": np.array([each.error for each in met], dtype=np.float64),
+            "side": np.array(sides, dtype=np.int64),
             "cost": cost_array(Cost()),
         }
 
@@ -91,8 +96,11 @@ class ProposeTask:
 
     def _standing(
         self, view: FloatArray, found: list[BoolArray], label: int
-    ) -> Iterator[tuple[BoolArray, Separation]]:
-        """Those that stand apart far enough, whole, the farthest first; what two share is the farther's."""
+    ) -> Iterator[tuple[BoolArray, Separation, int]]:
+        """Those that stand apart far enough, whole, the farthest first; what two share is the farther's.
+
+        With each its side: ``ONE_SIDE`` and ``OTHER_SIDE`` of a class that falls into two, else ``NO_SIDE``.
+        """
         measured: list[tuple[Separation, BoolArray]] = []
         for number, group in enumerate(found):
             whole = completed(view, group)  # first: half of it in the rest hides the other
@@ -110,21 +118,23 @@ class ProposeTask:
                 apart = met_by(view[~taken], left[~taken], rng=rng)
             if apart.error < NOT_MEASURED and apart.z + apart.error >= self.least:
                 taken |= left
-                yield left, apart
-                if n_left > LARGE * len(view):
-                    yield from self._other_side(view, left, taken, label)
+                other = self._other_side(view, left, taken, label) if n_left > LARGE * len(view) else None
+                yield left, apart, NO_SIDE if other is None else ONE_SIDE
+                if other is not None:
+                    taken |= other[0]
+                    yield *other, OTHER_SIDE
 
     def _other_side(
         self, view: FloatArray, side: BoolArray, taken: BoolArray, label: int
-    ) -> Iterator[tuple[BoolArray, Separation]]:
+    ) -> tuple[BoolArray, Separation] | None:
         """What is left of a class that falls into two: which of them was planted is for the judges to say."""
         rest = ~taken
-        if np.count_nonzero(rest) >= SMALLEST_GROUP:
-            both, rng = rest | side, self.seeds.stream("other side", label)
-            apart = met_by(view[both], rest[both], rng=rng)
-            if apart.error < NOT_MEASURED and apart.z + apart.error >= self.least:
-                taken |= rest
-                yield rest, apart
+        if np.count_nonzero(rest) < SMALLEST_GROUP:
+            return None
+        both, rng = rest | side, self.seeds.stream("other side", label)
+        apart = met_by(view[both], rest[both], rng=rng)
+        is_apart = apart.error < NOT_MEASURED and apart.z + apart.error >= self.least
+        return (rest, apart) if is_apart else None
 
 
 def standardized(views: tuple[NDArray[Any], ...]) -> FloatArray:
