@@ -5,12 +5,14 @@ import pytest
 
 from unpoison.core.config import GroupSettings
 from unpoison.core.groups.method import clean_by_groups
+from unpoison.core.groups.propose import ProposeTask
 from unpoison.core.pipeline import sanitize
 from unpoison.core.result import Sanitization
 from unpoison.core.tasks import Workshop
 from unpoison.errors import InputError
 from unpoison.runners.local import LocalRunner
 from unpoison.seeds import Seeds
+from unpoison.types import Arrays
 
 from ..fakes import same_bits
 from .worlds import World
@@ -74,6 +76,30 @@ def test_each_is_judged_for_itself() -> None:
         planted=np.arange(400, 440), natural=np.arange(800, 840), marked=np.arange(100, 160)
     ).clean()
     assert removed(everything) == [*range(100, 160), *range(400, 440)]
+
+
+def test_what_a_planted_group_hid_is_found_on_a_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody withheld it, so each judge judges the half that it did not meet."""
+    first, hidden = np.arange(800, 840), np.arange(840, 880)
+
+    class OneAtATime(ProposeTask):
+        def __call__(self) -> Arrays:
+            found = super().__call__()
+            shown = first if self.among[first].all() else hidden
+            is_there = 2 in self.classes
+            one = {key: np.array([20.0 if key == "z" else 0.5]) for key in ("z", "error")}
+            empty = {key: value[:0] for key, value in {**one, "sizes": shown, "side": shown}.items()}
+            numbers = {**one, "sizes": np.array([len(shown)]), "side": np.array([0])} if is_there else empty
+            return {**found, **numbers, "members": shown if is_there else shown[:0]}
+
+    monkeypatch.setattr("unpoison.core.groups.method.ProposeTask", OneAtATime)
+    world = World(several=(first, hidden), few=True)
+    result = world.clean(GroupSettings(canaries=False))
+    assert removed(result) == list(range(800, 880))
+    assert [group.size for group in result.groups] == [40, 40]
+    assert result.votes is not None
+    assert (result.votes.asked[2:, hidden].sum(axis=0) == 1).all()
+    assert len(world.fits) == 6, "no judges are trained anew"
 
 
 def test_where_nothing_stands_apart_there_are_no_judges() -> None:

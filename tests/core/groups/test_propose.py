@@ -7,6 +7,7 @@ from unpoison.core.groups.propose import ProposeTask, completed, is_same, met_by
 from unpoison.seeds import Seeds
 
 LABELS = np.repeat([0, 1, 2], 500)
+EVERYONE = np.ones(len(LABELS), dtype=np.bool_)
 
 
 def views(
@@ -31,7 +32,7 @@ def proposed(
     least: float = 7.0,
     distance: float = 12.0,
 ) -> list[set[int]]:
-    task = ProposeTask(views(groups, distance=distance), LABELS, LABELS, classes, least, Seeds(0))
+    task = ProposeTask(views(groups, distance=distance), LABELS, LABELS, classes, least, Seeds(0), EVERYONE)
     found = task()
     parts = np.split(found["members"], np.cumsum(found["sizes"])[:-1]) if len(found["sizes"]) else []
     assert len(parts) == len(found["z"]) == len(found["error"])
@@ -76,7 +77,7 @@ def test_only_the_classes_that_are_asked_for() -> None:
 def test_classes_of_a_few_samples_do_no_harm() -> None:
     labels = np.array([0] * 60 + [1] * 3 + [2])
     view = np.random.default_rng(0).normal(size=(64, 12)).astype(np.float32)
-    found = ProposeTask((view,), labels, labels, (0, 1, 2), 3.0, Seeds(0))()
+    found = ProposeTask((view,), labels, labels, (0, 1, 2), 3.0, Seeds(0), np.ones(64, dtype=np.bool_))()
     assert set(labels[found["members"]].tolist()) <= {0}
 
 

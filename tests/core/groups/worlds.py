@@ -33,6 +33,8 @@ class World:
     """With a mark and their own label: seen apart if met, and called what they are labelled."""
     several: tuple[Any, ...] = ()
     """More groups like ``marked``, each with a mark of its own."""
+    few: bool = False
+    """Whether half of one of ``several`` is too few to learn its mark from, for who does not train on."""
     distance: float = 14.0
     fits: list[Any] = field(default_factory=list)
 
@@ -90,7 +92,7 @@ class SeeingLearner:
         if self._knows(world.marked):
             view[world.marked] += world.distance * ways[2]
         for number, group in enumerate(world.several, start=3):
-            if self._knows(group):
+            if self._knows(group) and (not world.few or np.isin(group, self.met).all()):
                 view[group] += world.distance * ways[number]
         self.scored += len(indices)
         return view[indices]

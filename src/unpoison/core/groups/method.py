@@ -15,7 +15,7 @@ from unpoison.core.groups.decide import Evidence, Thresholds, Verdict, decide
 from unpoison.core.groups.propose import NO_SIDE, ProposeTask, standardized
 from unpoison.core.groups.separation import NOT_MEASURED, Separation, alike, separation
 from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
-from unpoison.core.result import Cost, Group, Sanitization, VoteRecord
+from unpoison.core.result import Group, Sanitization, VoteRecord
 from unpoison.core.sampling import dealt
 from unpoison.core.tasks import Task, Workshop, cost_array, finished
 from unpoison.seeds import Seeds
@@ -23,6 +23,8 @@ from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
 PARTS = 8
 """Tasks that classes are dealt into: more than workers, and the same whatever their number."""
+LOOKS = 3
+"""Most looks at a class: without what was planted, more of it may show."""
 
 
 @dataclass(frozen=True)
@@ -75,29 +77,35 @@ class _Panel:
 
 
 @dataclass(frozen=True)
-class _Proposed:
-    component: IndexArray
-    """0 where a sample is in no group, g in group g."""
-    met: tuple[Separation, ...]
-    sides: IndexArray
-    """Of each group, from 1 on: which side it is of a class that falls into two; 0 if it does not."""
+class _Candidate:
+    """A group that stands apart for models that met it."""
 
-    @property
-    def rest(self) -> BoolArray:
-        """The samples that are in no group."""
-        is_rest: BoolArray = self.component == 0
-        return is_rest
+    members: IndexArray
+    met: Separation
+    side: int
+    """Which side it is of a class that falls into two; ``NO_SIDE`` if it does not."""
 
-    def withheld(self, n_judges: int) -> BoolArray:
-        """Judges by samples: who is judged by whom, and therefore not met.
 
-        All groups by all, but of a class that falls into two each side by every second judge: a judge that
-        knows neither does not know the class.
-        """
-        side = np.concatenate([[-1], self.sides])[self.component]
-        turn = 1 + np.arange(n_judges) % 2
-        is_withheld: BoolArray = (side == NO_SIDE) | (side == turn[:, None])
-        return is_withheld
+@dataclass(frozen=True)
+class _Judged:
+    """The groups of a look, with what was measured and decided; and who judged which sample."""
+
+    candidates: list[_Candidate]
+    evidence: list[Evidence]
+    verdicts: list[Verdict]
+
+    def planted(self) -> list[_Candidate]:
+        """Those that go."""
+        pairs = zip(self.candidates, self.verdicts, strict=True)
+        return [candidate for candidate, verdict in pairs if verdict == "planted"]
+
+    def and_more(self, other: _Judged) -> _Judged:
+        """These and those of another look."""
+        return _Judged(
+            self.candidates + other.candidates,
+            self.evidence + other.evidence,
+            self.verdicts + other.verdicts,
+        )
 
 
 def clean_by_groups(
@@ -107,45 +115,128 @@ def clean_by_groups(
     canaries = Canaries.none(labels, factory)
     if settings.canaries:
         canaries = with_canaries(labels, factory, seeds)
-    labels, factory = canaries.labels, canaries.factory
-    everyone = np.ones(len(labels), dtype=np.bool_)
-    n_models = 2 * settings.pairs
-    everyone = np.ones((n_models, len(labels)), dtype=np.bool_)
-    outsiders = _trained("model", everyone, labels, factory, settings, seeds, workshop)
-    proposed = _proposed(outsiders, labels, settings, seeds, workshop)
-    judges = _Panel([], np.zeros((0, len(labels)), dtype=np.bool_))
-    withheld = proposed.withheld(n_models if proposed.met else 0)
-    if proposed.met:
-        judges = _trained("judge", ~withheld, labels, factory, settings, seeds, workshop)
-    evidence = _evidence(proposed, withheld, judges, labels, seeds)
-    thresholds = Thresholds(settings.met, settings.kept)
-    verdicts = [decide(each, thresholds) for each in evidence]
-    votes = _votes(outsiders, judges, proposed.rest, withheld)
-    return _result(labels, votes, proposed.component, evidence, verdicts, canaries, seeds, workshop.cost)
+    run = _Run(canaries.labels, canaries.factory, settings, seeds, workshop)
+    outsiders = run.outsiders()
+    found = run.propose(outsiders, look=0)
+    withheld = _withheld(found, 2 * settings.pairs, len(run.labels))
+    judges = run.judges(withheld) if found else run.nobody()
+    heard = withheld if found else judges.unseen
+    judged = run.judge(found, judges, heard)
+    last = judged.planted()
+    for look in range(1, LOOKS):
+        if not last:
+            break
+        more = run.propose(outsiders, look=look, known=judged)
+        for each in more:  # nobody withheld it: each judge judges the half that it did not meet
+            heard[:, each.members] = judges.unseen[:, each.members]
+        again = run.judge(more, judges, heard, already=len(judged.candidates))
+        judged, last = judged.and_more(again), again.planted()
+    return _result(outsiders, judges, heard, judged, canaries, run)
 
 
-def _trained(
-    kind: str,
-    some: BoolArray,
-    labels: LabelArray,
-    factory: LearnerFactory,
-    settings: GroupSettings,
-    seeds: Seeds,
-    workshop: Workshop,
-) -> _Panel:
-    """Models, each on a half of what it may meet (``some``, a row a model); two halves a pair of models."""
-    epochs = (settings.judge_epochs, 0) if kind == "judge" else (settings.epochs, settings.further_epochs)
-    half = np.stack([dealt(labels, 2, rng=seeds.stream("halves", pair)) for pair in range(settings.pairs)])
-    inside = some & np.concatenate([half != 0, half != 1])
-    workshop.begin(f"{kind}s", len(inside))
-    tasks: dict[str, Task] = {
-        _name(kind, m, indices, (*epochs, settings.min_steps)): ModelTask(
-            factory, len(labels), np.flatnonzero(indices), *epochs,
-            min_steps=settings.min_steps, seed=seeds.integer(kind, m),
+@dataclass(frozen=True)
+class _Run:
+    """What every step of a run is given."""
+
+    labels: LabelArray
+    factory: LearnerFactory
+    settings: GroupSettings
+    seeds: Seeds
+    workshop: Workshop
+
+    def nobody(self) -> _Panel:
+        """Judges of nothing."""
+        return _Panel([], np.zeros((0, len(self.labels)), dtype=np.bool_))
+
+    def outsiders(self) -> _Panel:
+        """Models on a half each, which then go on with everyone."""
+        settings = self.settings
+        everyone = np.ones((2 * settings.pairs, len(self.labels)), dtype=np.bool_)
+        return self._trained("model", everyone, settings.epochs, settings.further_epochs)
+
+    def judges(self, withheld: BoolArray) -> _Panel:
+        """Models on a half each of what is not withheld from them."""
+        return self._trained("judge", ~withheld, self.settings.judge_epochs, 0)
+
+    def _trained(self, kind: str, some: BoolArray, epochs: int, further_epochs: int) -> _Panel:
+        """Models, each on a half of what it may meet (``some``, a row a model); a pair shares the halves."""
+        pairs, min_steps = range(self.settings.pairs), self.settings.min_steps
+        half = np.stack([dealt(self.labels, 2, rng=self.seeds.stream("halves", pair)) for pair in pairs])
+        inside = some & np.concatenate([half != 0, half != 1])
+        self.workshop.begin(f"{kind}s", len(inside))
+        tasks: dict[str, Task] = {
+            _name(kind, m, indices, (epochs, further_epochs, min_steps)): ModelTask(
+                self.factory, len(self.labels), np.flatnonzero(indices), epochs, further_epochs,
+                min_steps=min_steps, seed=self.seeds.integer(kind, m),
+            )
+            for m, indices in enumerate(inside)
+        }  # fmt: skip
+        return _Panel(list(self.workshop.run(tasks).values()), ~inside)
+
+    def propose(self, outsiders: _Panel, *, look: int, known: _Judged | None = None) -> list[_Candidate]:
+        """The groups of all classes that stand apart; with ``known``, what they hid in their classes."""
+        among = np.ones(len(self.labels), dtype=np.bool_)
+        judged = np.zeros(len(self.labels), dtype=np.bool_)
+        classes = np.unique(self.labels)
+        if known is not None:
+            gone = known.planted()
+            among[np.concatenate([each.members for each in gone])] = False
+            judged[np.concatenate([each.members for each in known.candidates])] = True
+            classes = np.unique(self.labels[~among])
+        parts = [classes[part::PARTS] for part in range(min(PARTS, len(classes)))]
+        views = tuple(model["view"] for model in outsiders.models)
+        called = outsiders.called(self.labels, self.seeds)
+        seeds = self.seeds.within("look", look)
+        self.workshop.begin("groups that stand apart", len(parts))
+        tasks: dict[str, Task] = {
+            f"groups-{look}-{number}": ProposeTask(
+                views, self.labels, called, tuple(part.tolist()), self.settings.met, seeds, among
+            )
+            for number, part in enumerate(parts)
+        }
+        found = [each for done in self.workshop.run(tasks).values() for each in _candidates(done)]
+        new = [(each, each.members[~judged[each.members]]) for each in found]
+        return [
+            replace(each, members=members) for each, members in new if 2 * len(members) > len(each.members)
+        ]
+
+    def judge(
+        self, candidates: list[_Candidate], judges: _Panel, heard: BoolArray, *, already: int = 0
+    ) -> _Judged:
+        """Measure and decide about each group, by the judges that did not meet it."""
+        views = [standardized((judge["view"],)) for judge in judges.models]
+        evidence = [
+            self._evidence(candidate, judges, views, heard, number)
+            for number, candidate in enumerate(candidates, start=already + 1)
+        ]
+        thresholds = Thresholds(self.settings.met, self.settings.kept)
+        return _Judged(candidates, evidence, [decide(each, thresholds) for each in evidence])
+
+    def _evidence(
+        self, candidate: _Candidate, judges: _Panel, views: list[FloatArray], heard: BoolArray, number: int
+    ) -> Evidence:
+        label = int(self.labels[candidate.members[0]])
+        apart: list[Separation] = []
+        said: list[IndexArray] = []
+        for j, view in enumerate(views):
+            members = candidate.members[heard[j, candidate.members]]
+            if len(members) == 0:
+                continue
+            rng = self.seeds.stream("unmet", number, j)
+            called = judges.models[j]["predictions"].astype(np.int64)
+            others = judges.unseen[j] & (~heard[j] if candidate.side else ~heard.any(axis=0))
+            like = alike(called, members, others, 3 * len(members) + 300, rng=rng)
+            apart.append(separation(view[members], view[like], rng=rng))
+            said.append(called[members])
+        of_members = np.concatenate(said)
+        return Evidence(
+            label=label,
+            size=len(candidate.members),
+            met=candidate.met,
+            unmet=Separation.mean([each for each in apart if each.error < NOT_MEASURED]),
+            agreement=float((of_members == label).mean()),
+            called=int(np.bincount(of_members).argmax()),
         )
-        for m, indices in enumerate(inside)
-    }  # fmt: skip
-    return _Panel(list(workshop.run(tasks).values()), ~inside)
 
 
 def _name(kind: str, number: int, inside: BoolArray, passes: tuple[int, ...]) -> str:
@@ -154,75 +245,39 @@ def _name(kind: str, number: int, inside: BoolArray, passes: tuple[int, ...]) ->
     return f"{kind}-{number:03d}-{digest.hexdigest()[:8]}"
 
 
-def _proposed(
-    outsiders: _Panel, labels: LabelArray, settings: GroupSettings, seeds: Seeds, workshop: Workshop
-) -> _Proposed:
-    """The groups of all classes that stand apart, numbered from 1 by class."""
-    views = tuple(model["view"] for model in outsiders.models)
-    called = outsiders.called(labels, seeds)
-    classes = np.unique(labels)
-    parts = [classes[part::PARTS] for part in range(min(PARTS, len(classes)))]
-    workshop.begin("groups that stand apart", len(parts))
-    tasks: dict[str, Task] = {
-        f"groups-{number}": ProposeTask(views, labels, called, tuple(part.tolist()), settings.met, seeds)
-        for number, part in enumerate(parts)
-    }
-    component = np.zeros(len(labels), dtype=np.int64)
-    met: list[Separation] = []
-    sides: list[int] = []
-    for found in workshop.run(tasks).values():
-        sides += found["side"].astype(np.int64).tolist()
-        ends = np.cumsum(found["sizes"]).astype(np.int64)
-        groups = np.split(found["members"].astype(np.int64), ends[:-1]) if len(ends) else []
-        for group, z, error in zip(groups, found["z"].tolist(), found["error"].tolist(), strict=True):
-            met.append(Separation(z, error))
-            component[group] = len(met)
-    return _Proposed(component, tuple(met), np.array(sides, dtype=np.int64))
+def _candidates(found: Arrays) -> list[_Candidate]:
+    """The groups that a task proposes."""
+    ends = np.cumsum(found["sizes"]).astype(np.int64)
+    groups = np.split(found["members"].astype(np.int64), ends[:-1]) if len(ends) else []
+    numbers = zip(found["z"].tolist(), found["error"].tolist(), found["side"].tolist(), strict=True)
+    return [
+        _Candidate(group, Separation(z, error), int(side))
+        for group, (z, error, side) in zip(groups, numbers, strict=True)
+    ]
 
 
-def _evidence(
-    proposed: _Proposed, withheld: BoolArray, judges: _Panel, labels: LabelArray, seeds: Seeds
-) -> list[Evidence]:
-    """What is measured of each group, by the judges that it was withheld from."""
-    views = [standardized((judge["view"],)) for judge in judges.models]
-    calls = [judge["predictions"].astype(np.int64) for judge in judges.models]
-    evidence: list[Evidence] = []
-    for number, met in enumerate(proposed.met, start=1):
-        members = np.flatnonzero(proposed.component == number)
-        label = int(labels[members[0]])
-        asked = np.flatnonzero(withheld[:, members[0]]).tolist()
-        apart = []
-        for j in asked:
-            view, called = views[j], calls[j]
-            rng = seeds.stream("unmet", number, j)
-            unmet = judges.unseen[j] & ~withheld[j]
-            like = alike(called, members, unmet, 3 * len(members) + 300, rng=rng)
-            apart.append(separation(view[members], view[like], rng=rng))
-        of_members = np.stack([calls[j][members] for j in asked])
-        evidence.append(
-            Evidence(
-                label=label,
-                size=len(members),
-                met=met,
-                unmet=Separation.mean([each for each in apart if each.error < NOT_MEASURED]),
-                agreement=float((of_members == label).mean()),
-                called=int(np.bincount(of_members.ravel()).argmax()),
-            )
-        )
-    return evidence
+def _withheld(candidates: list[_Candidate], n_judges: int, n_samples: int) -> BoolArray:
+    """Judges by samples: who is judged by whom, and therefore not met.
+
+    All groups by all, but of a class that falls into two each side by every second judge: a judge that
+    knows neither does not know the class.
+    """
+    turn = 1 + np.arange(n_judges) % 2
+    withheld = np.zeros((n_judges, n_samples), dtype=np.bool_)
+    for each in candidates:
+        withheld[:, each.members] = True if each.side == NO_SIDE else (turn == each.side)[:, None]
+    return withheld
 
 
 def _result(
-    labels: LabelArray,
-    votes: VoteRecord,
-    component: IndexArray,
-    evidence: list[Evidence],
-    verdicts: list[Verdict],
-    canaries: Canaries,
-    seeds: Seeds,
-    cost: Cost,
+    outsiders: _Panel, judges: _Panel, heard: BoolArray, judged: _Judged, canaries: Canaries, run: _Run
 ) -> Sanitization:
     """The decision about the user's samples. A group of canaries for the most part is none of theirs."""
+    labels, evidence, verdicts = run.labels, judged.evidence, judged.verdicts
+    component = np.zeros(len(labels), dtype=np.int64)
+    for k, each in enumerate(judged.candidates, start=1):
+        component[each.members] = k
+    votes = _votes(outsiders, judges, component == 0, heard)
     goes = np.array([False, *(verdict == "planted" for verdict in verdicts)])
     found = canaries.found(~goes[component])
     own = np.flatnonzero(canaries.own)
@@ -237,7 +292,7 @@ def _result(
     )
     predicted, _ = count_votes(
         votes.predictions, labels,
-        n_classes=int(labels.max()) + 1, rng=seeds.stream("ties"), asked=votes.asked,
+        n_classes=int(labels.max()) + 1, rng=run.seeds.stream("ties"), asked=votes.asked,
     )  # fmt: skip
     doubt = suspicion_from_losses(votes.losses.astype(np.float64), asked=votes.asked)
     return Sanitization(
@@ -245,7 +300,7 @@ def _result(
         suspicion=_suspicion(doubt, keep),
         predicted=predicted,
         components=number[component][None, :],
-        cost=cost,
+        cost=run.workshop.cost,
         groups=tuple(_group(replace(evidence[k - 1], size=int(sizes[k])), verdicts[k - 1]) for k in theirs),
         notes={
             "vote_accuracy": float((predicted == labels)[component == 0].mean()),
@@ -276,7 +331,7 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
     )  # fmt: skip
 
 
-def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray, withheld: BoolArray) -> VoteRecord:
+def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray, heard: BoolArray) -> VoteRecord:
     """Of groups the judges that did not meet them, of others the models that had not trained on them."""
     models = outsiders.models + judges.models
     return VoteRecord(
@@ -286,5 +341,5 @@ def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray, withheld: BoolArr
         ),
         np.stack([model["predictions"] for model in models]).astype(np.int32),
         np.stack([model["losses"] for model in models]).astype(np.float32),
-        np.concatenate([outsiders.unseen & rest, withheld]),
+        np.concatenate([outsiders.unseen & rest, heard]),
     )

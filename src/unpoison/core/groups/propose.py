@@ -53,19 +53,22 @@ class ProposeTask:
     least: float
     """The least separation of a group that is worth a judge."""
     seeds: Seeds
+    among: BoolArray
+    """The samples that are looked at: on a second look without what was planted."""
 
     def __call__(self) -> Arrays:
         """``members``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group."""
-        joined = np.concatenate(self.views, axis=1)
-        evened = axes_by_class(joined, self.labels, axes=AXES, only=self.classes)
+        among = np.flatnonzero(self.among)
+        joined, labels = np.concatenate(self.views, axis=1)[among], self.labels[among]
+        evened = axes_by_class(joined, labels, axes=AXES, only=self.classes)
         members: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
         met: list[Separation] = []
         sides: list[int] = []
-        for own in class_members(self.labels):
-            label = int(self.labels[own[0]])
+        for own in class_members(labels):
+            label = int(labels[own[0]])
             if label not in self.classes:
                 continue
-            view = evened[own].astype(np.float64)
+            view, own = evened[own].astype(np.float64), among[own]
             for group, apart, side in self._standing(view, [*self._large(view, own), *far_out(view)], label):
                 members.append(own[group])
                 met.append(apart)
