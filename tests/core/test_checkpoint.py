@@ -179,3 +179,10 @@ def test_no_checkpoints_keeps_nothing() -> None:
     nothing = NoCheckpoints()
     nothing.save("a", ARRAYS)
     assert nothing.load("a") is None
+
+
+def test_the_name_of_the_list_of_members_is_refused(tmp_path: Path) -> None:
+    """It would be overwritten, and what is loaded would be something else."""
+    with pytest.raises(ValueError, match="is taken"):
+        FolderCheckpoints(tmp_path, identity={}).save("task", {"members": np.zeros(3)})
+    assert not (tmp_path / "task.npz").exists()

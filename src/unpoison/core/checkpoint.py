@@ -79,6 +79,8 @@ class FolderCheckpoints:
 
     def save(self, name: str, arrays: Arrays) -> None:
         """Write the result so that it is either there whole or not at all."""
+        if MEMBERS in arrays:
+            raise ValueError(f"{MEMBERS!r} is taken: it lists what a checkpoint holds")
         path = self._path(name)
         partial = path.with_suffix(f".partial-{os.getpid()}")
         with partial.open("wb") as file:

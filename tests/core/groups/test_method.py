@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.config import GroupSettings
 from unpoison.core.groups.method import clean_by_groups
 from unpoison.core.groups.propose import ProposeTask
@@ -90,7 +93,7 @@ def test_what_a_planted_group_hid_is_found_on_a_second_look(monkeypatch: pytest.
             one = {key: np.array([20.0 if key == "z" else 0.5]) for key in ("z", "error")}
             empty = {key: value[:0] for key, value in {**one, "sizes": shown, "side": shown}.items()}
             numbers = {**one, "sizes": np.array([len(shown)]), "side": np.array([0])} if is_there else empty
-            return {**found, **numbers, "members": shown if is_there else shown[:0]}
+            return {**found, **numbers, "samples": shown if is_there else shown[:0]}
 
     monkeypatch.setattr("unpoison.core.groups.method.ProposeTask", OneAtATime)
     world = World(several=(first, hidden), few=True)
@@ -143,6 +146,16 @@ def test_the_same_seed_gives_the_same_bits_with_any_number_of_workers() -> None:
     runs = [sanitize(world.labels, world, settings, seed=3, runner=LocalRunner(n)) for n in (1, 2)]
     assert same_bits(*runs)
     assert removed(world.clean(seed=1)) == removed(world.clean(seed=2))
+
+
+def test_a_run_goes_on_from_what_was_kept_of_it(tmp_path: Path) -> None:
+    world, settings = World(planted=np.arange(400, 440)), GroupSettings()
+    kept = FolderCheckpoints(tmp_path, identity={})
+    first = sanitize(world.labels, world, settings, seed=3, checkpoints=kept)
+    n_fits = len(world.fits)
+    again = sanitize(world.labels, world, settings, seed=3, checkpoints=kept)
+    assert same_bits(first, again)
+    assert len(world.fits) == n_fits, "nothing is trained again"
 
 
 def test_learners_that_show_nothing_are_refused_before_they_are_trained() -> None:

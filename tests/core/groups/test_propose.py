@@ -34,7 +34,7 @@ def proposed(
 ) -> list[set[int]]:
     task = ProposeTask(views(groups, distance=distance), LABELS, LABELS, classes, least, Seeds(0), EVERYONE)
     found = task()
-    parts = np.split(found["members"], np.cumsum(found["sizes"])[:-1]) if len(found["sizes"]) else []
+    parts = np.split(found["samples"], np.cumsum(found["sizes"])[:-1]) if len(found["sizes"]) else []
     assert len(parts) == len(found["z"]) == len(found["error"])
     return [set(part.tolist()) for part in parts]
 
@@ -78,7 +78,7 @@ def test_classes_of_a_few_samples_do_no_harm() -> None:
     labels = np.array([0] * 60 + [1] * 3 + [2])
     view = np.random.default_rng(0).normal(size=(64, 12)).astype(np.float32)
     found = ProposeTask((view,), labels, labels, (0, 1, 2), 3.0, Seeds(0), np.ones(64, dtype=np.bool_))()
-    assert set(labels[found["members"]].tolist()) <= {0}
+    assert set(labels[found["samples"]].tolist()) <= {0}
 
 
 def test_a_group_takes_the_rest_of_its_kind_along() -> None:

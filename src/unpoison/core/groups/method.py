@@ -248,7 +248,7 @@ def _name(kind: str, number: int, inside: BoolArray, passes: tuple[int, ...]) ->
 def _candidates(found: Arrays) -> list[_Candidate]:
     """The groups that a task proposes."""
     ends = np.cumsum(found["sizes"]).astype(np.int64)
-    groups = np.split(found["members"].astype(np.int64), ends[:-1]) if len(ends) else []
+    groups = np.split(found["samples"].astype(np.int64), ends[:-1]) if len(ends) else []
     numbers = zip(found["z"].tolist(), found["error"].tolist(), found["side"].tolist(), strict=True)
     return [
         _Candidate(group, Separation(z, error), int(side))

@@ -57,7 +57,7 @@ class ProposeTask:
     """The samples that are looked at: on a second look without what was planted."""
 
     def __call__(self) -> Arrays:
-        """``members``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group."""
+        """``samples``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group."""
         among = np.flatnonzero(self.among)
         joined, labels = np.concatenate(self.views, axis=1)[among], self.labels[among]
         evened = axes_by_class(joined, labels, axes=AXES, only=self.classes)
@@ -74,7 +74,7 @@ class ProposeTask:
                 met.append(apart)
                 sides.append(side)
         return {
-            "members": np.concatenate(members),
+            "samples": np.concatenate(members),
             "sizes": np.array([len(each) for each in members[1:]], dtype=np.int64),
             "z": np.array([each.z for each in met], dtype=np.float64),
             "error": np.array([each.error for each in met], dtype=np.float64),
