@@ -185,12 +185,10 @@ def test_many_undecided_classes_are_counted_and_come_after_a_weak_learner() -> N
 def test_undecided_groups_with_a_reason_are_counted_and_found_again() -> None:
     dataset = make_dataset()
     near = [side(label, reason="Undecided: near.") for label in (2, 0, 2)]
-    where = (
-        "the report says what was measured, and the column component_1 of the manifest has the number of each"
-    )
     assert caution(dataset, kept_result(dataset, *near)) == (
         "3 groups of the classes 'cat' and 'bird' could not be decided and were kept. "
-        f"Look at them: {where} sample's group."
+        "Look at them: the report says what was measured, and the column component_1 of the manifest has the "
+        "number of each sample's group."
     )
     one = caution(dataset, kept_result(dataset, near[0], side(0, undecided=False, reason="Natural.")))
     assert one is not None

@@ -58,7 +58,8 @@ def test_what_would_have_been_missed() -> None:
         f"Groups of about 15 samples, 1% of their class, would have been missed. {helps}"
     )
     assert said((150, 0), (45, 0), (15, 0)) == (
-        f"Groups of about 150, 45 and 15 samples, 10%, 3% and 1% of their class, would have been missed. {helps}"
+        "Groups of about 150, 45 and 15 samples, 10%, 3% and 1% of their class, would have been missed. "
+        f"{helps}"
     )
     assert "10% of their class, would have been missed or found only in part." in said((150, 134))
     assert ", 0.5% of their class," in said((8, 0)), "not rounded to 1% or to nothing"
