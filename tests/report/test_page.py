@@ -427,6 +427,18 @@ def test_groups_are_drawn_between_the_thresholds_of_the_settings() -> None:
     assert "Group 3, planted: 10 samples labelled &#39;ca&lt;t&gt;&#39;, 13.0 where met, 0.9" in figure
 
 
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+def test_a_state_that_no_group_has_is_not_in_the_legend(left_out: int) -> None:
+    dataset = texts()
+    result = of_groups(dataset)
+    of_state = [result.groups[2:3], (result.groups[1], result.groups[3]), result.groups[:1]]
+    groups = tuple(group for place, some in enumerate(of_state) if place != left_out for group in some)
+    some = dataclasses.replace(result, groups=groups)
+    legend = ["planted, removed (1)", "undecided, kept (2)", "natural, kept (1)"]
+    del legend[left_out]
+    assert " ".join(legend) in shown(page(dataset, some, settings={"met": 7.0, "kept": 0.25}))
+
+
 def test_no_figure_where_groups_were_not_measured_so() -> None:
     dataset = texts()
     for result, settings in ((of_groups(dataset), {}), (judged(dataset, [0]), {"met": 7.0, "kept": 0.25})):

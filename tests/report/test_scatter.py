@@ -101,7 +101,7 @@ def test_many_groups_are_drawn_smaller_and_only_so_many() -> None:
     assert many.points[0].radius < few.points[0].radius
     most = drawn(*[group(8 + i / 1000, 8.0) for i in range(2000)], group(9.0, 1.0, "planted"))
     assert len(most.points) == MAX_POINTS
-    assert (most.n_more, most.shown) == (2001 - MAX_POINTS, {"planted": 1, "natural": 2000})
+    assert (most.n_more, most.shown) == (2001 - MAX_POINTS, {"planted": 1, "undecided": 0, "natural": 2000})
     assert most.points[-1].state == "planted"
 
 
@@ -109,7 +109,8 @@ def test_what_judges_could_compare_with_nothing_has_no_point() -> None:
     not_compared = group(9.0, 0.0, "undecided")
     not_compared["evidence"]["unmet_error"] = NOT_MEASURED
     figure = drawn(not_compared, group(9.0, 8.0))
-    assert (len(figure.points), figure.n_not_measured, dict(figure.shown)) == (1, 1, {"natural": 1})
+    assert (len(figure.points), figure.n_not_measured, figure.shown["undecided"]) == (1, 1, 0)
+    assert figure.summary.endswith("stand apart: 1 natural.")
     assert scatter([not_compared], SETTINGS) is None
 
 

@@ -57,7 +57,7 @@ class Scatter:
     points: tuple[Point, ...]
     """Natural ones first, so that the others are drawn above them."""
     shown: Mapping[State, int]
-    """How many groups there are of each state that has a point."""
+    """How many groups there are of each state, those without a point since there are too many included."""
     region: str
     """Corners of the region of planted groups."""
     region_name: Tick
@@ -121,7 +121,7 @@ def scatter(groups: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) ->
     chosen = sorted(measured, key=lambda each: (_RANK[each.state], -each.met))[:MAX_POINTS]
     radius = 4.5 if len(chosen) < _MANY else 3.0
     states = [each.state for each in measured]
-    shown: dict[State, int] = {state: states.count(state) for state in _RANK if state in states}
+    shown: dict[State, int] = {state: states.count(state) for state in _RANK}
     return Scatter(
         points=tuple(_point(each, axes, radius) for each in reversed(chosen)),
         shown=shown,
@@ -199,5 +199,5 @@ def _corners(state: State, x: float, y: float, radius: float) -> str:
 
 
 def _summary(shown: Mapping[State, int]) -> str:
-    parts = [f"{count(n)} {state}" for state, n in shown.items()]
+    parts = [f"{count(n)} {state}" for state, n in shown.items() if n]
     return f"Judged groups by how far they stand apart: {', '.join(parts)}."
