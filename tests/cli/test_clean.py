@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import pickle
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from finished import decision
 from unpoison.data.load import LoadOptions, load
 from unpoison.outputs import WORK_FOLDER
 
@@ -534,6 +536,20 @@ def test_a_learner_that_explains_little_is_reason_for_caution(tmp_path: Path, qu
     done = call("clean", source, "--out", tmp_path / "out")
     assert done.code == 0
     assert done.out.splitlines()[1].startswith("Caution: The learner explains only ")
+
+
+def test_what_was_found_of_our_own_comes_after_the_verdict(tmp_path: Path) -> None:
+    source = poisoned_npz(tmp_path)
+    notes = {"canaries": [{"label": 1, "size": 9, "found": 9}, {"label": 2, "size": 8, "found": 0}]}
+    result = dataclasses.replace(decision(load(source), [0, 1], "7"), notes=notes)
+    with mock.patch("unpoison.cleaning.sanitize", return_value=result):
+        done = call("clean", source, "--out", tmp_path / "out")
+        quiet = call("clean", source, "--out", tmp_path / "quiet", "-q")
+    verdict, found, caution, *_ = done.out.splitlines()
+    assert "look planted" in verdict
+    assert found == "Of our own 9 and 8 planted samples, 9 and 0 were found."
+    assert caution.startswith("Caution: Groups of about 8 samples, 4")
+    assert quiet.out == ""
 
 
 def test_the_command_is_recorded(tmp_path: Path, quick: None) -> None:

@@ -119,6 +119,29 @@ def test_of_several_groups_in_a_class_the_sample_s_own_is_told(tmp_path: Path) -
         assert group.evidence[0].share == (0.75 if removed else 0.5)
 
 
+def test_the_reason_of_the_group_of_the_sample(tmp_path: Path) -> None:
+    dataset = load("digits")
+    base = decision(dataset, [20, 30], "1")
+    components = np.zeros((1, len(dataset)), dtype=np.int64)
+    components[0, [0, 10]], components[0, [20, 30]] = 1, 2
+    groups = (
+        Group(0, 2, False, 1, {"met": 8.0}, undecided=True, reason="Undecided: it is [bold]near."),
+        Group(0, 2, True, 1, {"met": 13.0}, reason="Planted: it dissolves."),
+    )
+    result = dataclasses.replace(base, components=components, groups=groups)
+    facts = RunFacts(settings={}, method="groups", learner="l", seed=0, seconds=0.0)
+    write(dataset, result, tmp_path / "out", run=facts)
+    undecided, planted, other = (
+        values(call("explain", tmp_path / "out", f"digits/{sample:04d}").out) for sample in (0, 20, 48)
+    )
+    assert (undecided["components"], undecided["reason"]) == ("group 1", "Undecided: it is [bold]near.")
+    assert "were judged together and kept as undecided, with this sample" in undecided["group"]
+    assert (planted["components"], planted["reason"]) == ("group 2", "Planted: it dissolves.")
+    assert "were judged together and removed, with this sample" in planted["group"]
+    assert "without this sample" in other["group"]
+    assert "reason" not in other
+
+
 def test_a_result_without_votes(tmp_path: Path) -> None:
     dataset = load("digits")
     result = dataclasses.replace(decision(dataset, [0], "1"), votes=None, groups=())

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import numpy as np
 
+from unpoison.core.result import Group
 from unpoison.outputs import record
 from unpoison.report.shared import Shared
 from unpoison.report.traits import Trait
@@ -29,10 +31,11 @@ def test_has_what_it_promises() -> None:
     assert facts["result"]["by_class"][1]["most_called"] is None
     assert facts["result"]["groups"] == [
         {
-            **{"label": "cat", "called": "dog", "size": 3, "removed": True},
+            **{"label": "cat", "called": "dog", "size": 3, "removed": True, "undecided": False, "reason": ""},
             "evidence": {"sharpness": 0.4, "odd": None},
         }
     ]
+    assert facts["result"]["canaries"] == []
     assert facts["cost"] == {"trained": 100, "scored": 20, "seconds": 0.0, "flops": 0.0, "matmul_share": None}
     assert facts["timings"] == {"seconds": 12.346}
     assert facts["result"]["certainty"]["level"] == "mixed"
@@ -70,3 +73,33 @@ def test_plain_takes_anything() -> None:
     assert found["set"] == [1, 3]
     assert found["flag"] is True
     assert found["facts"]["seed"] == 7
+
+
+def test_our_own_planted_samples_stand_apart_from_the_data() -> None:
+    dataset = make_dataset()
+    plain_result = make_result(dataset)
+    notes = {
+        "rounds": 3,
+        "canaries": [{"label": 1, "size": 9, "found": 9}, {"label": 2, "size": 8, "found": 0}],
+    }
+    facts = record.build(dataset, dataclasses.replace(plain_result, notes=notes), run=RUN)
+    before = record.build(dataset, plain_result, run=RUN)
+    assert facts["result"]["canaries"] == [
+        {"label": "dog", "size": 9, "found": 9},
+        {"label": "bird", "size": 8, "found": 0},
+    ]
+    assert facts["result"]["notes"] == {"rounds": 3}
+    assert facts["result"]["certainty"]["measured"] == (
+        "Of our own 9 and 8 planted samples, 9 and 0 were found."
+    )
+    assert facts["data"] == before["data"]
+    for name in ("verdict", "n_removed", "removed_fraction", "by_class", "groups", "shared"):
+        assert facts["result"][name] == before["result"][name]
+
+
+def test_groups_have_their_reason() -> None:
+    dataset = make_dataset()
+    side = Group(2, 9, False, 0, {"met": 8.0}, undecided=True, reason="Undecided: it is near.")
+    result = dataclasses.replace(make_result(dataset, ()), groups=(side,))
+    (group,) = record.build(dataset, result, run=RUN)["result"]["groups"]
+    assert (group["undecided"], group["reason"]) == (True, "Undecided: it is near.")

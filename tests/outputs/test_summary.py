@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from unpoison.core.result import Group
 from unpoison.outputs import record as records
 from unpoison.outputs.summary import MAX_ROWS, build, code
 from unpoison.report.shared import Shared
@@ -199,3 +201,31 @@ def test_long_tables_are_cut_and_say_so() -> None:
 def test_classes_with_most_removed_come_first() -> None:
     text = summary(removed=[0, 1, 4, 7])
     assert text.index("| `dog` |") < text.index("| `cat` |")
+
+
+def test_groups_say_their_reason_instead_of_numbers() -> None:
+    dataset = make_dataset()
+    result = make_result(dataset)
+    numbers = {"met": 13.0, "unmet": 0.9}
+    groups = (
+        Group(0, 3, True, 1, numbers, reason="Planted (a mark): it is | `so` <b>and</b> <so>, 1.5 of it."),
+        Group(0, 2, True, 1, numbers),
+        Group(1, 9, False, 1, numbers, undecided=True, reason="Undecided: near."),
+    )
+    text = build(records.build(dataset, dataclasses.replace(result, groups=groups), run=RUN), out=OUT)
+    assert "| labelled | called | samples | why |" in text
+    assert "| `cat` | `dog` | 2 | met 13.00, unmet 0.90 |" in text
+    page = Page(text)
+    assert "Planted (a mark): it is | `so` <b>and</b> <so>, 1.5 of it." in page.cells
+    assert page.tags <= OUR_TAGS
+    assert "| labelled | called | samples | evidence |" in summary()
+
+
+def test_what_was_found_of_our_own_says_how_sure() -> None:
+    dataset = make_dataset()
+    canaries = [{"label": 1, "size": 150, "found": 150}, {"label": 2, "size": 15, "found": 0}]
+    result = dataclasses.replace(make_result(dataset), notes={"canaries": canaries})
+    text = build(records.build(dataset, result, run=RUN), out=OUT)
+    assert "\nHow sure: mixed. Of our own 150 and 15 planted samples, 150 and 0 were found.\n" in text
+    assert "votes" not in text
+    assert "**Caution:** Groups of about 15 samples" in text

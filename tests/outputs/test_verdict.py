@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,7 +136,7 @@ def test_is_one_printable_line(name: str) -> None:
     assert len(sentence) < 250
 
 
-def kept_result(dataset: Dataset, *groups: Group, **notes: float) -> Sanitization:
+def kept_result(dataset: Dataset, *groups: Group, **notes: Any) -> Sanitization:
     return dataclasses.replace(make_result(dataset, ()), groups=groups, notes=notes)
 
 
@@ -153,8 +154,8 @@ def test_no_vote_accuracy_no_caution() -> None:
     assert caution(dataset, kept_result(dataset)) is None
 
 
-def side(label: int, *, undecided: bool = True) -> Group:
-    return Group(label, 20, removed=False, called=1, undecided=undecided)
+def side(label: int, *, undecided: bool = True, reason: str = "") -> Group:
+    return Group(label, 20, removed=False, called=1, undecided=undecided, reason=reason)
 
 
 def test_a_class_with_a_part_that_may_be_planted_is_pointed_out() -> None:
@@ -179,3 +180,42 @@ def test_many_undecided_classes_are_counted_and_come_after_a_weak_learner() -> N
     assert message.isprintable()
     assert message.index("stronger learner") < message.index("The classes '")
     assert f"and {n_classes - 3} more fall into two parts" in message
+
+
+def test_undecided_groups_with_a_reason_are_counted_and_found_again() -> None:
+    dataset = make_dataset()
+    near = [side(label, reason="Undecided: near.") for label in (2, 0, 2)]
+    assert caution(dataset, kept_result(dataset, *near)) == (
+        "3 groups of the classes 'cat' and 'bird' could not be decided and were kept. "
+        "Look at them: the report says what was measured, and the column component_1 of the manifest has the "
+        "number of each sample's group."
+    )
+    one = caution(dataset, kept_result(dataset, near[0], side(0, undecided=False, reason="Natural.")))
+    assert one is not None
+    assert one.startswith(
+        "1 group of the class 'bird' could not be decided and was kept. Look at it: the report"
+    )
+
+
+def test_undecided_groups_of_many_nasty_classes() -> None:
+    dataset = make_dataset(names=[*NASTY, "a", "b", "c", "d"])
+    n_classes = len(dataset.class_names)
+    groups = [side(label, reason="Undecided: near.") for label in range(n_classes)]
+    message = caution(dataset, kept_result(dataset, *groups))
+    assert message is not None
+    assert message.isprintable()
+    assert f"' and {n_classes - 3} more could not be decided" in message
+    assert len(message) < 450
+
+
+def test_what_could_not_have_been_found_is_said_instead_of_a_word_about_votes() -> None:
+    dataset = make_dataset(4500)
+    notes: dict[str, Any] = {"vote_accuracy": 0.3, "canaries": [{"label": 0, "size": 15, "found": 0}]}
+    message = caution(dataset, kept_result(dataset, side(2, reason="Undecided: near."), **notes))
+    assert message is not None
+    assert message.startswith(
+        "Groups of about 15 samples, 1% of their class, would have been missed. A stronger network or more "
+        "passes may find them. 1 group of the class 'bird'"
+    )
+    notes["canaries"][0]["found"] = 15
+    assert caution(dataset, kept_result(dataset, **notes)) is None

@@ -10,6 +10,7 @@ from unpoison.data.container import Preview
 from unpoison.report.certainty import certainty, own_share
 
 from .builders import judged, make
+from .test_canaries import with_canaries
 from .test_page import texts
 
 
@@ -112,3 +113,46 @@ def test_a_sample_alone_shares_nothing_and_many_labels_are_counted() -> None:
 def test_names_are_made_harmless() -> None:
     dataset = texts(names=("cat\x1b[2J", "dog", "bird"))
     assert "'cat\\x1b[2J'" in certainty(dataset, judged(dataset, range(0, 30, 3))).why
+
+
+@pytest.mark.parametrize(
+    ("sizes", "undecided", "level"),
+    [
+        ([(150, 150), (45, 41)], False, "clear"),
+        ([(150, 150), (45, 41)], True, "mixed"),
+        ([(150, 150), (45, 40)], False, "mixed"),
+        ([(150, 150), (45, 45), (15, 0)], False, "mixed"),
+        ([(150, 0), (45, 0)], False, "weak"),
+        ([(150, 0), (45, 0)], True, "weak"),
+    ],
+)
+def test_with_planted_samples_of_our_own_it_is_measured(
+    sizes: list[tuple[int, int]], undecided: bool, level: str
+) -> None:
+    dataset = texts()
+    side = Group(1, 15, removed=False, called=0, undecided=undecided)
+    result = with_canaries(dataclasses.replace(judged(dataset, []), groups=(side,)), *sizes)
+    found = certainty(dataset, result)
+    assert (found.level, found.votes, found.why) == (level, "", found.measured)
+    assert found.measured.startswith("Of our own 150")
+
+
+def test_a_measured_certainty_asks_neither_votes_nor_marks() -> None:
+    dataset = texts()
+    result = judged(dataset, range(0, 30, 3))
+    result.predicted[:30] = dataset.labels[:30]
+    weak = dataclasses.replace(result, notes={"vote_accuracy": 0.3})
+    assert certainty(dataset, weak).level == "weak"
+    found = certainty(dataset, with_canaries(weak, (12, 12)))
+    assert (found.level, found.why) == (
+        "clear",
+        "Of our own 12 planted samples, 12 were found. "
+        "No common mark was found in the 10 labelled 'cat': look there first.",
+    )
+
+
+def test_without_them_nothing_was_measured() -> None:
+    dataset = texts()
+    for result in (judged(dataset, [0]), with_canaries(judged(dataset, [0]))):
+        found = certainty(dataset, result)
+        assert (found.measured, found.votes.startswith("The votes are")) == ("", True)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from unpoison.report.evidence import explain
+from unpoison.report.evidence import explain, is_compared
 
 
 def test_known_numbers_are_explained() -> None:
@@ -23,3 +23,12 @@ def test_a_distance_is_shown_with_its_error_and_what_it_means() -> None:
     ]  # fmt: skip
     assert "standard deviations" in lines[0].meaning
     assert "dissolves" in lines[1].meaning
+
+
+def test_what_was_compared_with_nothing_has_no_number() -> None:
+    from unpoison.core.groups.separation import NOT_MEASURED
+
+    numbers = {"met": 8.0, "met_error": 0.5, "unmet": 0.0, "unmet_error": NOT_MEASURED}
+    lines = explain({**numbers, "kept": 0.0, "kept_error": 12.4, "agreement": 0.5})
+    assert [line.value for line in lines] == ["8 ± 0.5", "not measured", "not measured", "50.0%"]
+    assert [is_compared(each) for each in ({}, {"unmet_error": None}, numbers)] == [True, True, False]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unpoison.core.result import Group
+from unpoison.core.result import Group, Sanitization
 from unpoison.data.container import Dataset, Preview
 from unpoison.report import page as page_module
 from unpoison.report import render
@@ -19,17 +19,18 @@ from unpoison.report.embed import script
 from unpoison.report.review import Review
 
 from .builders import NASTY, judged, make, page
+from .test_canaries import with_canaries
 
 VOID = {"meta", "img", "br", "line", "input"}
 TAGS = (
     "html head meta title style body header main footer section article h1 h2 h3 p dl dt dd div ol ul li a "
     "code strong em bdi span i table caption thead tbody tr th td figure figcaption img blockquote details "
-    "summary svg text line rect script button select option label input kbd"
+    "summary svg text line rect polygon circle script button select option label input kbd"
 )
 ATTRIBUTES = (
     "lang charset http-equiv content name class id aria-labelledby aria-label aria-hidden aria-pressed role "
     "tabindex title scope colspan style src alt href viewbox x y x1 x2 y1 y2 width height text-anchor type "
-    "for value autocomplete min accept hidden disabled data-label data-called data-all"
+    "points cx cy r for value autocomplete min accept hidden disabled data-label data-called data-all"
 )
 
 
@@ -76,7 +77,9 @@ class Checker(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
-        assert tag in {"line"}
+        assert tag in {"line", "polygon"}
+        if tag not in VOID:
+            self.open.pop()
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data}")
@@ -395,3 +398,96 @@ def test_templates_never_switch_escaping_off() -> None:
     assert len(scripts) == len(page_module.embed.SCRIPTS)
     for source in scripts:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(|</", source)
+
+
+MEASURED = {"met_error": 0.5, "unmet_error": 0.2}
+
+
+def of_groups(dataset: Dataset) -> Sanitization:
+    """A planted, an undecided and a natural group, as the method of groups gives them."""
+    result = judged(dataset, range(0, 30, 3))
+    groups = (
+        Group(1, 40, False, 1, {"met": 14.0, "unmet": 13.0, **MEASURED}, reason="Natural: it is <b>so</b>."),
+        Group(2, 30, False, 0, {"met": 8.0, "unmet": 2.1, **MEASURED}, True, "Undecided: it is near."),
+        Group(0, 10, True, 1, {"met": 13.0, "unmet": 0.9, **MEASURED}, reason="Planted: it dissolves."),
+        Group(1, 9, False, 1, {"met": 9.0, "unmet": 9.0, **MEASURED}, True, "Undecided: it is small."),
+    )
+    return dataclasses.replace(result, groups=groups)
+
+
+def test_groups_are_drawn_between_the_thresholds_of_the_settings() -> None:
+    dataset = texts(names=("ca<t>", "dog", "bird"))
+    html = page(dataset, of_groups(dataset), method="groups", settings={"met": 7.0, "kept": 0.25})
+    text = shown(html)
+    assert "planted, removed (1) undecided, kept (2) natural, kept (1)" in text
+    assert "at least 7 to the right, and at most 0.25 of that upwards" in text
+    (figure,) = re.findall(r'<svg class="chart scatter".*?</svg>', html, re.DOTALL)
+    assert 'role="img" aria-label="Judged groups by how far they stand apart: 1 planted' in figure
+    assert [figure.count(f'class="{name}"') for name in ("planted", "undecided", "natural")] == [1, 2, 1]
+    assert "Group 3, planted: 10 samples labelled &#39;ca&lt;t&gt;&#39;, 13.0 where met, 0.9" in figure
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+def test_a_state_that_no_group_has_is_not_in_the_legend(left_out: int) -> None:
+    dataset = texts()
+    result = of_groups(dataset)
+    of_state = [result.groups[2:3], (result.groups[1], result.groups[3]), result.groups[:1]]
+    groups = tuple(group for place, some in enumerate(of_state) if place != left_out for group in some)
+    some = dataclasses.replace(result, groups=groups)
+    legend = ["planted, removed (1)", "undecided, kept (2)", "natural, kept (1)"]
+    del legend[left_out]
+    assert " ".join(legend) in shown(page(dataset, some, settings={"met": 7.0, "kept": 0.25}))
+
+
+def test_no_figure_where_groups_were_not_measured_so() -> None:
+    dataset = texts()
+    for result, settings in ((of_groups(dataset), {}), (judged(dataset, [0]), {"met": 7.0, "kept": 0.25})):
+        assert "chart scatter" not in page(dataset, result, settings=settings)
+
+
+def test_cards_say_the_reason_first_and_undecided_ones_come_second() -> None:
+    dataset = texts()
+    html = page(dataset, of_groups(dataset), method="groups", settings={})
+    assert re.findall(r"(removed|undecided|kept) Group (\d): (\d+) samples", shown(html)) == [
+        *(("removed", "3", "10"), ("undecided", "2", "30"), ("undecided", "4", "9"), ("kept", "1", "40"))
+    ]
+    assert re.findall(r"</h3>\s*<p>([^<]*)</p>", html) == [
+        *("Planted: it dissolves.", "Undecided: it is near.", "Undecided: it is small."),
+        "Natural: it is &lt;b&gt;so&lt;/b&gt;.",
+    ]
+
+
+def test_our_own_samples_are_told_of_and_shown_nowhere() -> None:
+    dataset = texts()
+    plain_result = of_groups(dataset)
+    result = with_canaries(plain_result, (15, 15), (12, 0))
+    html, before = (page(dataset, each, method="groups") for each in (result, plain_result))
+    text = shown(html)
+    assert "Mixed evidence Of our own 15 and 12 planted samples, 15 and 0 were found." in text
+    assert "Caution. Groups of about 12 samples, 30% of their class, would have been missed." in text
+    assert "Of our own" not in shown(before)
+    assert "canaries" not in text
+    assert data(html) == data(before)
+
+
+def test_measured_evidence_also_where_nothing_is_removed() -> None:
+    dataset = texts()
+    assert "Clear evidence Of our own 15" in shown(
+        page(dataset, with_canaries(judged(dataset, []), (15, 15)))
+    )
+    assert "Clear votes The votes" in shown(page(dataset, judged(dataset, [])))
+
+
+def test_a_record_of_before_reasons_is_still_shown() -> None:
+    """``unpoison apply`` writes the report of an older run anew."""
+    from unpoison.outputs import record
+
+    from .builders import run_facts
+
+    dataset = texts()
+    result = judged(dataset, [0, 3], sharpness=0.4)
+    facts = record.build(dataset, result, run=run_facts())
+    del facts["result"]["canaries"], facts["result"]["certainty"]["measured"]
+    for group in facts["result"]["groups"]:
+        del group["undecided"], group["reason"]
+    assert "removed 2 samples labelled" in shown(render(dataset, result, record=facts))

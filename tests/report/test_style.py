@@ -19,6 +19,8 @@ READ = (
     ("removed", "removed-soft"),
     ("kept", "card"),
     ("kept", "kept-soft"),
+    ("unsure", "card"),
+    ("unsure", "unsure-soft"),
     ("card", "kept"),
     ("card", "removed"),
 )

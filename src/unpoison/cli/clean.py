@@ -107,6 +107,9 @@ def _summary(record: dict[str, Any], out: Path) -> None:
     result, data = record["result"], record["data"]
     kept = data["n"] - result["n_removed"]
     click.echo(result["verdict"])
+    measured = (result.get("certainty") or {}).get("measured")
+    if measured:
+        click.echo(measured)
     if result.get("caution"):
         click.echo(f"Caution: {result['caution']}")
     click.echo(f"  kept      {kept:,} of {data['n']:,} samples in {shown(out / 'clean')}")

@@ -58,6 +58,8 @@ def _lines(found: Explanation) -> list[tuple[str, str]]:
     ]
     if found.group is not None:
         lines.append(("group", _group(found.group)))
+        if found.group.is_member and found.group.reason:
+            lines.append(("reason", printable(found.group.reason, 500)))
     near = [
         f"{quoted(sample)}, labelled {quoted(label)}"
         for sample, label in ((found.near_label, found.label), (found.near_called, found.called))
@@ -82,7 +84,7 @@ def _group(group: JudgedGroup) -> str:
 
     called = f", called '{printable(group.called)}'" if group.called else ""
     evidence = "".join(f", {line.name} {line.value}" for line in group.evidence)
-    decision = "removed" if group.removed else "kept"
+    decision = "removed" if group.removed else "kept as undecided" if group.undecided else "kept"
     here = "with this sample" if group.is_member else "without this sample"
     judged = f"{count(group.size)} samples of its label were judged together and {decision}"
     return f"{judged}, {here}{called}{evidence}"

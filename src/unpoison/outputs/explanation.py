@@ -38,8 +38,11 @@ class JudgedGroup:
 
     size: int
     removed: bool
+    undecided: bool
     called: str | None
     evidence: list[EvidenceLine]
+    reason: str
+    """Why it was decided so, in one sentence; empty where the run gives none."""
     is_member: bool
 
 
@@ -139,8 +142,10 @@ def _group(stored: Stored, row: dict[str, Any], *, run_keep: bool) -> JudgedGrou
     return JudgedGroup(
         size=group["size"],
         removed=group["removed"],
+        undecided=group.get("undecided", False),
         called=group["called"],
         evidence=explain(group["evidence"]),
+        reason=group.get("reason", ""),
         is_member=in_component or not run_keep,
     )
 

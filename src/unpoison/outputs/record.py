@@ -21,6 +21,7 @@ from unpoison.outputs.manifest import class_name
 from unpoison.outputs.overrides import Overrides
 from unpoison.outputs.place import RUN, show
 from unpoison.outputs.verdict import caution, verdict
+from unpoison.report.canaries import NOTE, canaries
 from unpoison.report.certainty import certainty, removed_labels
 from unpoison.report.review import Review
 from unpoison.report.shared import Shared
@@ -215,8 +216,12 @@ def _result(dataset: Dataset, result: Sanitization, shared: Mapping[int, Shared]
         ],
         "caution": caution(dataset, result),
         **counts(dataset, result, result.keep),
+        "canaries": [
+            {"label": class_name(dataset, canary.label), "size": canary.size, "found": canary.found}
+            for canary in canaries(dataset, result)
+        ],
         "groups": [_group(dataset, group) for group in result.groups],
-        "notes": result.notes,
+        "notes": {name: note for name, note in result.notes.items() if name != NOTE},
     }
 
 
@@ -255,5 +260,7 @@ def _group(dataset: Dataset, group: Group) -> Record:
         "called": class_name(dataset, group.called) if group.called >= 0 else None,
         "size": group.size,
         "removed": group.removed,
+        "undecided": group.undecided,
+        "reason": group.reason,
         "evidence": dict(group.evidence),
     }

@@ -53,7 +53,7 @@ def _head(record: Record) -> Iterator[str]:
     sure = result.get("certainty")
     if sure:
         yield ""
-        yield f"How sure: {_prose(sure['level'])}. {_prose(sure.get('votes', ''))}"
+        yield f"How sure: {_prose(sure['level'])}. {_prose(sure.get('measured') or sure.get('votes', ''))}"
     if result.get("caution"):
         yield ""
         yield f"> **Caution:** {_prose(result['caution'])}"
@@ -110,21 +110,30 @@ def _groups(record: Record) -> Iterator[str]:
         return
     yield from ("", "### Groups that were removed", "")
     yield from _table(
-        ("labelled", "called", "samples", "evidence"),
+        (
+            "labelled",
+            "called",
+            "samples",
+            "why" if any(group.get("reason") for group in groups) else "evidence",
+        ),
         [
             (
                 code(group["label"]),
                 "" if group["called"] is None else code(group["called"]),
                 count(group["size"]),
-                ", ".join(
-                    f"{_prose(name)} {value:.2f}"
-                    for name, value in group["evidence"].items()
-                    if value is not None
-                ),
+                _why(group),
             )
             for group in groups
         ],
     )
+
+
+def _why(group: Record) -> str:
+    """The reason where there is one, else the numbers."""
+    if group.get("reason"):
+        return _prose(group["reason"])
+    numbers = [(name, value) for name, value in group["evidence"].items() if value is not None]
+    return ", ".join(f"{_prose(name)} {value:.2f}" for name, value in numbers)
 
 
 def _review(record: Record, out: Path) -> Iterator[str]:

@@ -10,7 +10,9 @@ import numpy as np
 
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
+from unpoison.report.canaries import canaries, missed
 from unpoison.report.certainty import WEAK_VOTE
+from unpoison.report.shared import listed
 from unpoison.report.text import count, percent, printable
 
 Pair: TypeAlias = tuple[int, int]
@@ -36,7 +38,9 @@ def verdict(dataset: Dataset, result: Sanitization, *, shared: Mapping[int, str]
 
 def caution(dataset: Dataset, result: Sanitization) -> str | None:
     """What to know before believing the verdict, or None."""
-    said = (_about_weak_votes(result), _about_two_sides(dataset, result))
+    planted = canaries(dataset, result)
+    trust = missed(planted) if planted else _about_weak_votes(result)
+    said = (trust, _about_undecided(dataset, result))
     return " ".join(sentence for sentence in said if sentence) or None
 
 
@@ -50,13 +54,35 @@ def _about_weak_votes(result: Sanitization) -> str:
     )
 
 
-def _about_two_sides(dataset: Dataset, result: Sanitization) -> str:
-    labels = sorted({group.label for group in result.groups if group.undecided})
-    if not labels:
+def _about_undecided(dataset: Dataset, result: Sanitization) -> str:
+    undecided = [group for group in result.groups if group.undecided]
+    if not undecided:
         return ""
+    labels = sorted({group.label for group in undecided})
     names = [f"'{printable(dataset.class_names[label], 40)}'" for label in labels[:_NAMED_PAIRS]]
-    more = f" and {count(len(labels) - len(names))} more" if len(labels) > len(names) else ""
-    those, fall = ("class", "falls") if len(labels) == 1 else ("classes", "fall")
+    n_more = len(labels) - len(names)
+    if any(group.reason for group in undecided):
+        return _about_groups(len(undecided), names, n_more)
+    return _about_two_sides(names, n_more)
+
+
+def _about_groups(n_groups: int, names: list[str], n_more: int) -> str:
+    """Groups of which it was measured that they may be planted or not."""
+    groups, were = ("group", "was") if n_groups == 1 else ("groups", "were")
+    classes = "class" if len(names) + n_more == 1 else "classes"
+    whose = listed([*names, f"{count(n_more)} more"] if n_more else names)
+    which = "it" if n_groups == 1 else "them"
+    return (
+        f"{count(n_groups)} {groups} of the {classes} {whose} could not be decided and {were} kept. "
+        f"Look at {which}: the report says what was measured, and the column component_1 of the manifest has "
+        "the number of each sample's group."
+    )
+
+
+def _about_two_sides(names: list[str], n_more: int) -> str:
+    """Classes of which one side may be planted, and it cannot be told which."""
+    more = f" and {count(n_more)} more" if n_more else ""
+    those, fall = ("class", "falls") if len(names) == 1 else ("classes", "fall")
     return (
         f"The {those} {', '.join(names)}{more} {fall} into two parts, of which one looks like another class, "
         "but the other does too: one may be planted, and which cannot be told, so both were kept. Compare "

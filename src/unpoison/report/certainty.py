@@ -1,8 +1,8 @@
-"""How sure the verdict is, from how the votes went and from what the removed samples share."""
+"""How sure the verdict is, from what was found of our own planted samples, or else from votes and marks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from unpoison.core.result import Sanitization
 from unpoison.data.container import Dataset
+from unpoison.report.canaries import Canary, canaries, measured
 from unpoison.report.shared import listed
 from unpoison.report.text import count, percent, printable
 from unpoison.types import BoolArray, FloatArray, LabelArray
@@ -31,34 +32,59 @@ class Certainty:
 
     level: Level
     votes: str
-    """How the votes went, in one sentence."""
+    """How the votes went, in one sentence; empty where the level was measured."""
     why: str
-    """That, and which of the removed samples share no mark, in words."""
+    """That or what was measured, and which of the removed samples share no mark, in words."""
+    measured: str = ""
+    """What was found of our own planted samples, in one sentence; empty without them."""
 
 
 def certainty(dataset: Dataset, result: Sanitization, *, marked: Collection[int] = ()) -> Certainty:
-    """Clear where the votes part the removed from the kept, all that was removed shares a mark, and no side
-    of a class is left undecided.
+    """How sure the verdict is.
 
-    The votes alone would nearly always be clear, since they chose what is removed. ``marked`` are the labels
-    whose removed samples were found to share something that does not belong there.
+    With planted samples of our own: by how many of them were found. Else clear where the votes part the
+    removed from the kept, all that was removed shares a mark, and no group is left undecided; the votes alone
+    would nearly always be clear, since they chose what is removed. ``marked`` are the labels whose removed
+    samples were found to share something that does not belong there.
     """
+    marks, all_marked = _marks(dataset, result, marked)
+    planted = canaries(dataset, result)
+    if planted:
+        found = measured(planted)
+        return Certainty(_measured_level(planted, result), "", _joined(found, marks), measured=found)
     level, shares = _votes(dataset.labels, result)
     if level == "clear" and any(group.undecided for group in result.groups):
         level = "mixed"
     votes = f"The votes are {level}: models give {shares}."
+    if level == "clear" and not all_marked:
+        level = "mixed"
+    return Certainty(level, votes, _joined(votes, marks))
+
+
+def _measured_level(planted: Sequence[Canary], result: Sanitization) -> Level:
+    found = [canary.is_found for canary in planted]
+    if not any(found):
+        return "weak"
+    undecided = any(group.undecided for group in result.groups)
+    return "clear" if all(found) and not undecided else "mixed"
+
+
+def _marks(dataset: Dataset, result: Sanitization, marked: Collection[int]) -> tuple[str, bool]:
+    """Which of the removed samples share no mark, in words, and whether all share one."""
     if result.keep.all():
-        return Certainty(level, votes, votes)
+        return "", True
     groups = removed_labels(dataset.labels, result)
     unmarked = [item for item in groups if item[0] not in marked]
     if not unmarked:
-        which = "The" if len(groups) == 1 else "Each"
-        return Certainty(level, votes, f"{votes} {which} removed group shares a mark.")
+        return f"{'The' if len(groups) == 1 else 'Each'} removed group shares a mark.", True
     named = [f"the {count(n)} labelled '{_name(dataset, label)}'" for label, n in unmarked[:_NAMED]]
     if len(unmarked) > _NAMED:
         named.append(f"those of {count(len(unmarked) - _NAMED)} other labels")
-    why = f"{votes} No common mark was found in {listed(named)}: look there first."
-    return Certainty("mixed" if level == "clear" else level, votes, why)
+    return f"No common mark was found in {listed(named)}: look there first.", False
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def removed_labels(labels: LabelArray, result: Sanitization) -> list[tuple[int, int]]:

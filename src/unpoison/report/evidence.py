@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unpoison.report.text import percent, printable
 
@@ -28,6 +28,10 @@ _DISTANCES = {
 _ERROR = "_error"
 """After the name of a number: its standard error, which is shown with it."""
 
+_NOT_MEASURED = 99.0
+"""From this standard error on there was nothing to compare a group with."""
+_FROM_JUDGES = ("unmet", "kept")
+
 _MAX_LINES = 12
 
 
@@ -45,7 +49,15 @@ class EvidenceLine:
 def explain(evidence: Mapping[str, float | None]) -> list[EvidenceLine]:
     """Every number in its order; those known here as shares with their meaning, the others as they are."""
     shown = [key for key in evidence if not (key.endswith(_ERROR) and key.removesuffix(_ERROR) in evidence)]
-    return [_line(key, evidence[key], evidence.get(key + _ERROR)) for key in shown[:_MAX_LINES]]
+    lines = [_line(key, evidence[key], evidence.get(key + _ERROR)) for key in shown[:_MAX_LINES]]
+    if is_compared(evidence):
+        return lines
+    return [replace(line, value="not measured") if line.name in _FROM_JUDGES else line for line in lines]
+
+
+def is_compared(evidence: Mapping[str, float | None]) -> bool:
+    """Whether judges had anything to compare the group with."""
+    return (evidence.get("unmet_error") or 0.0) < _NOT_MEASURED
 
 
 def _line(key: str, value: float | None, error: float | None) -> EvidenceLine:

@@ -24,6 +24,7 @@ from unpoison.report.histogram import histogram
 from unpoison.report.matrix import removal_matrix
 from unpoison.report.review import Review
 from unpoison.report.samples import PICTURES_A_CHUNK, PageSamples, page_samples
+from unpoison.report.scatter import scatter
 from unpoison.report.study import Study, study
 from unpoison.report.votes import GROUPING, vote_matrix
 
@@ -35,6 +36,8 @@ MAX_GROUPS = 24
 MAX_UNTOUCHED = 100
 MAX_FACTS = 80
 
+_STATES = ("removed", "undecided", "kept")
+"""Of groups, in the order of their cards."""
 _PASSES = "passes, each of one sample through one model"
 _FORMS = {
     "folder": "a folder for each class",
@@ -53,7 +56,10 @@ class GroupCard:
     label: str
     called: str | None
     size: int
-    removed: bool
+    state: str
+    """``removed``, ``undecided`` or ``kept``."""
+    reason: str
+    """Why, in one sentence; empty where the method gives none."""
     evidence: list[EvidenceLine]
     number: int | None
     """As the table of components counts it; None where components are not groups."""
@@ -94,6 +100,7 @@ def render(
         still_kept=[card for card in samples.cards if card.run_keep][:STILL_KEPT],
         histogram=histogram(result.suspicion, result.keep),
         groups=_group_cards(dataset, result, record),
+        scatter=scatter(groups, record["settings"]),
         n_more_groups=max(0, len(groups) - MAX_GROUPS),
         votes=vote_matrix(dataset.labels, result, method=record["method"]),
         facts=_facts(record),
@@ -149,13 +156,14 @@ def _group_cards(dataset: Dataset, result: Sanitization, record: Mapping[str, An
     numbered = record["method"] in GROUPING
     n_groups = Counter(group["label"] for _, group in groups if group["removed"])
     n_removed = Counter(dataset.class_names[label] for label in dataset.labels[~result.keep])
-    groups.sort(key=lambda item: (not item[1]["removed"], -item[1]["size"]))
+    groups.sort(key=lambda item: (_STATES.index(_state(item[1])), -item[1]["size"]))
     return [
         GroupCard(
             label=group["label"],
             called=group["called"],
             size=group["size"],
-            removed=group["removed"],
+            state=_state(group),
+            reason=group.get("reason", ""),
             evidence=explain(group["evidence"]),
             number=number if numbered else None,
             n_more=max(0, n_removed[group["label"]] - group["size"])
@@ -164,6 +172,12 @@ def _group_cards(dataset: Dataset, result: Sanitization, record: Mapping[str, An
         )
         for number, group in groups[:MAX_GROUPS]
     ]
+
+
+def _state(group: Mapping[str, Any]) -> str:
+    if group["removed"]:
+        return "removed"
+    return "undecided" if group.get("undecided") else "kept"
 
 
 def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import numpy as np
 from unpoison.core.result import Sanitization
 from unpoison.types import IndexArray, LabelArray
 
-GROUPING = ("expansion", "out-of-subset")
+GROUPING = ("groups", "expansion", "out-of-subset")
 """Methods whose components are candidate groups, numbered from 1 on, and the rest."""
 MAX_COMPONENTS = 24
 MAX_VOTERS = 32
