@@ -11,6 +11,7 @@ from click.testing import CliRunner
 pytest.importorskip("torch")
 
 from unpoison.cli.app import app
+from unpoison.core.groups import canaries
 from unpoison.data.named.fetch import fetch
 from unpoison.errors import CheckpointError, InputError
 from unpoison.evaluation import experiment, scales
@@ -36,6 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[s
         small = Setup("compact", 1, limit=2000, augmentation="none")
         patch.setitem(scales.SCALES, "small", Scale("small", {"gtsrb": small}, own_networks=False))
         patch.setattr(experiment, "attacked", with_a_small_test_set)
+        patch.setattr(canaries, "SMALLEST", 1)  # some, also in classes of a few dozen
         fetch("gtsrb", source=SHARED)
         task = BenchTask(SCENARIO, "small", "groups", 0, evidence=str(evidence))
         yield evidence, run_task(task, work=evidence)

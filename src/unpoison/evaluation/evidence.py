@@ -130,7 +130,9 @@ def _replayed(record: Path, changes: Mapping[str, Any]) -> Replayed:
         )
     ours = replace(defense, checkpoints=_OnlyKept(kept), changes={**defense.changes, **changes})
     try:
-        decision = ours.judge(labels, _never, seed=Seeds(task.seed).within("experiment").integer("defense"))
+        decision = ours.judge(
+            labels, _NothingTrained(), seed=Seeds(task.seed).within("experiment").integer("defense")
+        )
     except NeedsTrainingError as needed:
         return Replayed(task.name, int(planted.sum()), 0, 0, 0, (), needs=str(needed))
     groups = (
@@ -157,8 +159,14 @@ def _replayed(record: Path, changes: Mapping[str, Any]) -> Replayed:
     )
 
 
-def _never(seed: int) -> Learner:  # noqa: ARG001 - a factory
-    raise NeedsTrainingError("a model")
+class _NothingTrained:
+    """In place of models: nothing is trained; copies for canaries are as many as they were, and not made."""
+
+    def __call__(self, seed: int) -> Learner:  # noqa: ARG002 - a factory
+        raise NeedsTrainingError("a model")
+
+    def with_marked_copies(self, *_: Any, **__: Any) -> _NothingTrained:
+        return self
 
 
 def _read(record: Path) -> dict[str, Any]:
