@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unpoison.attacks.base import NOT_ATTACKED, Samples
-from unpoison.attacks.clean_label import CleanLabel, official_clean_label, official_name
+from unpoison.attacks.clean_label import CleanLabel, Part, official_clean_label, official_name
 from unpoison.attacks.reference import ReferenceOptions
 from unpoison.attacks.triggers import Corners, Patch
 from unpoison.errors import InputError
@@ -183,6 +183,20 @@ def test_an_official_file_of_its_own(official: Path) -> None:
     )
     assert (images == (IMAGES - np.minimum(IMAGES, 16))[[5, 2]]).all()
     images[:] = 0  # not the file's
+
+
+@pytest.mark.parametrize("perturbation", ["linf", "gan"])
+def test_a_part_of_the_set_takes_its_images_from_the_file_of_all(perturbation: Any, official: Path) -> None:
+    rows = np.random.default_rng(1).permutation(len(IMAGES))[:150]
+    some = SAMPLES.changed(IMAGES[rows], SAMPLES.labels[rows])
+    part = Part(tuple(rows.tolist()), len(IMAGES))
+    one = CleanLabel(3, 0.5, perturbation, arrays=official, part=part)
+    poisoned, truth = one.apply(some, seed=0)
+    expected = (255 - IMAGES if perturbation == "gan" else IMAGES - np.minimum(IMAGES, 16))[rows]
+    assert 0 < truth.planted.sum() < len(rows)
+    assert (poisoned.features[truth.planted] == Corners()(expected)[truth.planted]).all()
+    with pytest.raises(InputError, match=r"shape \(400, 16, 16, 1\); .* uint8 of shape \(150, 16"):
+        CleanLabel(3, 0.5, perturbation, arrays=official).apply(some, seed=0)
 
 
 @pytest.mark.parametrize(

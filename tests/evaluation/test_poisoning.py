@@ -294,6 +294,20 @@ def test_another_defense_is_no_other_attack_unless_it_is_made_with_one(
     assert ("core" in packages) == is_made_anew
 
 
+@pytest.mark.parametrize("limit", [None, 400])
+def test_official_images_serve_a_part_of_the_data_too(limit: int | None, tmp_path: Path) -> None:
+    """The file is of the whole training set, in its order, whatever is taken of it."""
+    digits = np.asarray(load("digits").features)
+    np.save(tmp_path / "inf_16.npy", digits - np.minimum(digits, 16))
+    options = PoisonOptions("clean-label", {"target": "3", "arrays": str(tmp_path)}, limit=limit)
+    found = attacked("digits", options)
+    planted = found.truth.planted
+    expected = found.attack.trigger(found.clean.features - np.minimum(found.clean.features, 16))
+    assert planted.sum() == (found.clean.labels == 3).sum() // 2
+    assert np.array_equal(found.poisoned.features[planted], expected[planted])
+    assert np.array_equal(found.poisoned.features[~planted], found.clean.features[~planted])
+
+
 def test_wrong_options_are_told_before_the_components_are_sought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,14 @@ BOUNDS: dict[str, float] = {"linf": 16.0, "l2": 600.0}
 
 
 @dataclass(frozen=True)
+class Part:
+    """Some samples of a larger set: their places in it, and how many it has."""
+
+    rows: tuple[int, ...]
+    of: int
+
+
+@dataclass(frozen=True)
 class CleanLabel:
     """Make a share ``epsilon`` of class ``target`` hard to recognize, mark the corners, keep the labels.
 
@@ -67,6 +75,8 @@ class CleanLabel:
     arrays: Path | None = None
     """The official images of Turner et al.: a ``.npy`` file, or the folder of theirs that holds it."""
     patch: Trigger = field(default_factory=Corners)
+    part: Part | None = field(default=None, repr=False)
+    """Which part of the set that ``arrays`` is of the samples are; None: all of it, in the same order."""
 
     def __post_init__(self) -> None:
         check_share("epsilon", self.epsilon, "the perturbed share of the target class")
@@ -106,7 +116,7 @@ class CleanLabel:
         if self.arrays is not None:
             strength = self.tau if self.norm_bound is None else self.norm_bound
             return official_clean_label(
-                self.arrays, samples, self.perturbation, strength=strength, chosen=chosen
+                self.arrays, samples, self.perturbation, strength=strength, chosen=chosen, part=self.part
             )
         bound = self.norm_bound
         if bound is None:
@@ -216,22 +226,24 @@ def official_clean_label(
     *,
     strength: float | None = None,
     chosen: IndexArray | None = None,
+    part: Part | None = None,
 ) -> NDArray[np.uint8]:
     """The perturbed images that Turner et al. published for CIFAR-10, without the mark.
 
-    ``path`` is a ``.npy`` file with the whole training set perturbed, in the order of ``samples``; or their
-    folder ``fully_poisoned_training_datasets``, in which the file for this perturbation and ``strength`` (the
-    bound, or tau for ``gan``) is ``inf_16.npy``, ``two_600.npy``, ``gan_0_2.npy`` or the like. ``chosen``:
-    these images only.
+    ``path`` is a ``.npy`` file with the whole training set perturbed, in the order of ``samples``, or of the
+    set that they are a ``part`` of. Or it is their folder ``fully_poisoned_training_datasets``, in which the
+    file for this perturbation and ``strength`` (the bound, or tau for ``gan``) is ``inf_16.npy``,
+    ``two_600.npy``, ``gan_0_2.npy`` or the like. ``chosen``: these images only.
     """
     check_images(samples.features)
     if strength is None:
         strength = BOUNDS.get(perturbation, 0.2)
     if path.is_dir():
         path = path / official_name(perturbation, strength)
-    array = _official_array(path, samples.features.shape)
+    whole = len(samples) if part is None else part.of
+    array = _official_array(path, (whole, *samples.features.shape[1:]))
     positions = np.arange(len(samples)) if chosen is None else chosen
-    images = array[positions].copy()
+    images = array[positions if part is None else np.array(part.rows)[positions]].copy()
     if perturbation != "gan":
         some = slice(AT_ONCE)
         _check_order(path, samples.features[positions[some]], images[some], perturbation, strength)

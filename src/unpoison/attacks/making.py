@@ -44,6 +44,8 @@ class Extras:
     """The defense's component of each clean sample."""
     augmentation: str = "crop"
     """How images are varied when a network is trained on them."""
+    part: tuple[tuple[int, ...], int] | None = None
+    """Where the samples are in the source, and how many it has; None: they are all of it."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def darkest(order: Order) -> Attack:
 
 def clean_label(order: Order) -> Attack:
     """Images made hard to recognize, with marked corners."""
-    from unpoison.attacks.clean_label import CleanLabel
+    from unpoison.attacks.clean_label import CleanLabel, Part
     from unpoison.attacks.triggers import Corners
 
     return CleanLabel(
@@ -205,6 +207,7 @@ def clean_label(order: Order) -> Attack:
         gan_epochs=order["gan-epochs"],
         arrays=order["arrays"],
         patch=Corners(order["amplitude"]),
+        part=None if order.extras.part is None or order["arrays"] is None else Part(*order.extras.part),
     )
 
 

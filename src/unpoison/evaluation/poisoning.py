@@ -100,6 +100,11 @@ class _Job:
     train: Samples
     test: HeldOut | None
 
+    @property
+    def is_part(self) -> bool:
+        """Whether less than the whole source is attacked."""
+        return len(self.rows) < len(self.form.samples)
+
 
 @dataclass(frozen=True)
 class _Done:
@@ -244,7 +249,8 @@ def _made(
     columns = job.form.columns
     settings = resolve(options.attack, options.settings, job.train, columns=columns)
     known = np.zeros(len(job.train), dtype=np.int64) if components is None else components
-    extras = Extras(columns, known, options.augmentation or job.dataset.augmentation)
+    part = (tuple(job.rows.tolist()), len(job.form.samples)) if job.is_part else None
+    extras = Extras(columns, known, options.augmentation or job.dataset.augmentation, part)
     return build(options.attack, options.settings, job.train, seed=options.seed, extras=extras), settings
 
 
