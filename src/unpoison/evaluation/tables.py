@@ -107,6 +107,8 @@ def build(name: str, results: Iterable[Result] = ()) -> Table:
             f"no table is called {name!r}; {meant(name, TITLES)}the tables are: {', '.join(TITLES)}"
         )
     results = list(results)
+    if name in GTSRB_ABLATION_TABLES and not results:
+        raise InputError(f"the paper has no table {name!r}: it is ours, so give --out with your results")
     ours, scale = outcomes(results), scale_of(results)
     for scenario, _ in ours:
         by_name(scenario)  # refuses what is no scenario
@@ -312,7 +314,8 @@ def _table(
     *,
     every: int | None = None,
 ) -> Table:
-    who = "the paper's numbers" if scale is None else f"the paper's numbers and ours at scale {scale}"
+    whose = ["the paper's numbers"] if name not in GTSRB_ABLATION_TABLES else []
+    who = " and ".join([*whose, *([] if scale is None else [f"ours at scale {scale}"])])
     ends = range(every - 1, len(rows) - 1, every) if every else ()
     return Table(f"{TITLES[name]}: {who}", tuple(columns), tuple(rows), tuple(notes), frozenset(ends))
 
