@@ -17,6 +17,7 @@ pytest.importorskip("torch")
 from unpoison.attacks.base import Samples, Truth
 from unpoison.attacks.catalog import build
 from unpoison.core.learner import LearnerFactory
+from unpoison.core.presets import settings_for
 from unpoison.core.result import Cost, Group
 from unpoison.data.named.fetch import fetch
 from unpoison.defenses.base import Decision
@@ -30,6 +31,7 @@ from unpoison.evaluation.experiment import (
     Arena,
     defense_for,
     estimate_seconds,
+    ispl_passes,
     poison_options,
     run_task,
     set_up,
@@ -419,6 +421,26 @@ def test_what_is_removed_at_random_is_not_trained_on() -> None:
 def test_every_defense_has_an_estimate() -> None:
     for name in (*experiment.DEFENSES, *experiment.COMPARED):
         assert estimate_seconds(BenchTask(SCENARIO, "paper", name, 0)) > 0
+
+
+@pytest.mark.parametrize("folder", ["full", "full-variants/nesterov/full", "full-variants/drawings/full"])
+def test_the_passes_of_ispl_follow_from_its_settings(folder: str) -> None:
+    for path in (RECORDED.parent / folder).glob("*/ispl-paper-seed?.json"):
+        run = json.loads(path.read_text())["result"]
+        preset = "paper-gtsrb" if run["scenario"].startswith("gtsrb") else "paper-cifar10"
+        settings: Any = settings_for(np.zeros(0, dtype=np.int64), preset=preset)
+        assert ispl_passes(settings) == pytest.approx(
+            epoch_equivalents(run["defense_cost"], run["n"]), rel=0.05
+        )
+
+
+def test_a_cell_of_the_ablation_is_estimated_by_its_own_settings() -> None:
+    base = "gtsrb-watermark-1-2-eps10"
+    whole, dear, cheap = (
+        estimate_seconds(BenchTask(name, "laptop", "ispl-paper", 0))
+        for name in (base, f"{base}-alpha-1-beta-1-16", f"{base}-alpha-1-16-beta-1")
+    )
+    assert cheap < 0.35 * dear < dear < whole
 
 
 def test_estimates_are_of_the_work_that_was_recorded() -> None:

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from unpoison.attacks.base import Samples, Truth
 from unpoison.core.checkpoint import FolderCheckpoints
+from unpoison.core.config import IsplSettings
 from unpoison.core.learner import LearnerFactory
+from unpoison.core.presets import settings_for
 from unpoison.core.result import Cost
+from unpoison.core.trimming import beta_schedule
 from unpoison.data.named.cache import cache_folder
 from unpoison.data.options import LoadOptions
 from unpoison.defenses.activation_clustering import ActivationClustering
@@ -389,7 +392,12 @@ def estimate_seconds(task: BenchTask) -> float:
     name = task.defense.removesuffix(ON_CLEAN)
     percent = RANDOM_PERCENT.fullmatch(name)
     work = WORK[NOTHING] - int(percent[1]) / 100 if percent else WORK[name]
-    epochs = work * setup.epochs + (PASSES[scenario.dataset] if name in ("ispl-paper", "ispl-authors") else 0)
+    epochs = work * setup.epochs
+    if name in ("ispl-paper", "ispl-authors"):
+        defense = _ispl(name.removeprefix("ispl-"), scenario, setup.changes)
+        nobody: LabelArray = np.zeros(0, dtype=np.int64)  # named settings do not ask
+        settings = settings_for(nobody, preset=defense.preset, **defense.changes)
+        epochs += ispl_passes(settings) if isinstance(settings, IsplSettings) else 0.0
     if scenario.second_recipe is not None:
         epochs += WORK[NOTHING] * _of_papers(SLEEPER_AGENT_EPOCHS, scenario, setup)
     return epochs * (setup.limit or SIZES[scenario.dataset]) / RATES[setup.network]
@@ -403,14 +411,37 @@ WORK = {
 }  # fmt: skip
 """In trainings of an undefended victim, with the victim's own and a third for forward passes: as counted in
 the recorded results, or by the settings for those that are not among them. Of ``ispl-paper`` and
-``ispl-authors`` the victim alone: see ``PASSES``."""
-PASSES = {"cifar10": 320, "gtsrb": 190, "imagenette": 320}
-"""Over all data, of the paper's defense: three restarts of 38 for the voters and 25 to 40 for the rounds, and
-about 100 for self-training. It does not follow the epochs of the victim."""
+``ispl-authors`` the victim alone: see :func:`ispl_passes`."""
+TAKEN_BACK = 0.85
+"""About the share of the data that self-training trains on."""
 SIZES = {"cifar10": 50_000, "gtsrb": 26_640, "imagenette": 9_469}
 RATES = {"compact": 590.0, "preactresnet18": 9.0, "resnet32": 92.0, "resnet56": 2.3}
 """Images a second on one core: of compact as recorded, on two cores with other work to do (380 to 1,060 from
 one defense to the next, by what else ran); of the others by their operations."""
+
+
+def ispl_passes(settings: IsplSettings) -> float:
+    """About how often ISPL passes over all data, a forward pass counting a third.
+
+    By its settings alone: without the floor of each class, and without fewest steps.
+
+    >>> from unpoison.core.presets import PAPER_GTSRB
+    >>> round(ispl_passes(PAPER_GTSRB))
+    193
+    """
+    passes, left = 0.0, 1.0
+    for _ in range(settings.rounds):
+        p = min(1.0, settings.coverage / settings.rounds / left)
+        betas = beta_schedule(p, start=settings.beta_from)
+        passes += settings.first_epochs * settings.alpha * left
+        passes += settings.epochs * settings.alpha * sum(betas[:-1]) * left
+        passes += len(betas) * left / 3
+        passes += settings.weak_epochs * p * left + 1 / 3
+        left -= p * left
+    passes *= settings.restarts
+    if settings.self_training:
+        passes += settings.self_training_updates * (settings.self_training_interval * TAKEN_BACK + 1 / 3)
+    return passes
 
 
 def _of_papers(epochs: int, scenario: Scenario, setup: Setup) -> int:
