@@ -70,6 +70,7 @@ def measure(theirs: Path, png: Path, *, preset: str, seed: int, restarts: int) -
         "settings": preset,
         "seed": seed,
         "restarts": restarts,
+        "nesterov": TRAINING.nesterov,
         "theirs": outcome(~their_removed, their_component, planted, rounds),
         "ours": outcome(found.keep, found.components[0], planted, rounds),
         "same_decision": round(float((removed == their_removed).mean()), 4),
@@ -90,8 +91,8 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=1)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    measured = Measured(given.out, key=("settings", "seed", "restarts"))
-    if not measured.has(given.settings, given.seed, given.restarts):
+    measured = Measured(given.out, key=("settings", "seed", "restarts", "nesterov"))
+    if not measured.has(given.settings, given.seed, given.restarts, TRAINING.nesterov):
         measured.add(
             measure(given.theirs, given.png, preset=given.settings, seed=given.seed, restarts=given.restarts)
         )
