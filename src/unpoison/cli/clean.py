@@ -36,7 +36,14 @@ def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float
     type=click.Choice(METHODS),
     help="How to look: ispl is the paper's, others are ours. [default: by learner; ispl with its settings]",
 )
-@click.option("--settings", "preset", type=click.Choice(PRESETS), default="auto", show_default=True)
+@click.option(
+    "--settings",
+    "preset",
+    type=click.Choice(PRESETS),
+    default="auto",
+    show_default=True,
+    help="Of ispl: the paper's text or its authors' code; auto is the text's, by the size of the classes.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Processes; by size of the data if not given. Same result."

@@ -151,8 +151,9 @@ _QUICK_ISPL = {
 """One restart, and epochs cut as the victim's are; components as large as the paper's are on GTSRB."""
 
 _X_SHAPE = 7
-"""A seed whose mark, on all but the paper's own pairs, is the X in a strong color: one or three gray pixels
-are not learned from this little data."""
+"""A seed whose mark was the X in a strong color where the authors' is not known, and still is in all-to-one
+and all-to-all; between two classes marks depend on the pair since the results were recorded. One or three
+gray pixels are not learned from this little data."""
 _RECORDED = (
     *((f"gtsrb-watermark-1-2-eps{k}", 0) for k in (5, 10, 20)),
     *((f"gtsrb-watermark-38-4-eps{k}", 0) for k in (10, 20)),
@@ -170,7 +171,7 @@ _RECORDED = (
 )
 
 _RED_X = 39
-"""Another seed whose mark is the X, in red."""
+"""Another seed whose mark was the X, in red; on pairs of classes marks depend on the pair since."""
 _HELD_OUT = (
     *((f"gtsrb-watermark-1-0-eps{k}", 1) for k in (5, 10, 20)),
     *((f"gtsrb-watermark-9-18-eps{k}", 1) for k in (5, 10, 20)),
