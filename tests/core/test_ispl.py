@@ -82,9 +82,11 @@ def test_only_active_samples_take_part() -> None:
     assert all(set(fit.indices) <= {1, 3, 5, 7} for fit in learner.fits)
 
 
-def test_eight_epochs_then_four_and_twice_the_steps_first() -> None:
+@pytest.mark.parametrize("round_number", [0, 1])
+def test_eight_epochs_then_four_and_twice_the_steps_first(round_number: int) -> None:
+    """Every round has its warm-up."""
     learner = ScriptedLearner(losses=[[0.0] * 16])
-    run(learner, [0] * 16, settings=IsplSettings(min_steps=30))
+    run(learner, [0] * 16, settings=IsplSettings(min_steps=30), round_number=round_number)
     assert [fit.epochs for fit in learner.fits] == [8, 4, 4, 4, 4]
     assert [fit.min_steps for fit in learner.fits] == [60, 30, 30, 30, 30]
 

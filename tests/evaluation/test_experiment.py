@@ -38,7 +38,7 @@ from unpoison.evaluation.experiment import (
 )
 from unpoison.evaluation.poisoning import Attacked, PoisonOptions, _attackers_ispl, attacked
 from unpoison.evaluation.scales import FULL, LAPTOP, PAPER, Scale, Setup, with_network
-from unpoison.evaluation.scenarios import by_name, catalog
+from unpoison.evaluation.scenarios import NETWORKS, by_name, catalog
 from unpoison.evaluation.victims import Effect, Exam
 from unpoison.learners.choose import LearnerChoice
 from unpoison.learners.recipes import COMPACT, SLEEPER_AGENT, Recipe
@@ -280,6 +280,8 @@ def test_the_adaptive_attacker_runs_the_ispl_of_the_defense(scale: Scale, defens
     assert options.settings["settings"] == f"paper-{name}"
     assert options.settings["learner"] == setup.network
     assert options.augmentation == setup.augmentation
+    # and by the recipe that the bench gives to the models of ISPL
+    assert options.ispl_recipe == setup.ispl_recipe == (NETWORKS[name] if scale is FULL else None)
     labels = np.repeat(np.arange(10), 600)
     attacked_one: Any = defense_for(defense, scenario, setup, np.zeros(3, dtype=np.bool_))
     theirs = attacked_one.settings(labels, object())
@@ -287,6 +289,26 @@ def test_the_adaptive_attacker_runs_the_ispl_of_the_defense(scale: Scale, defens
     unlike = {key for key, value in theirs.as_dict().items() if own.as_dict()[key] != value}
     assert unlike <= {"restarts", "weak_epochs", "weak_min_steps", "self_training"}
     assert own.restarts == 1  # one partition
+
+
+@pytest.mark.parametrize("scale", ["paper", "full", "laptop"])
+@pytest.mark.parametrize(
+    ("name", "option", "given"),
+    [
+        ("cifar10-clean-label-l2-4-eps10", "arrays", "theirs"),
+        ("gtsrb-watermark-1-2-eps10", "png", "pictures/letter_A.png"),
+    ],
+)
+def test_official_images_reach_the_attack_at_every_scale(
+    scale: str, name: str, option: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(_source: str, options: PoisonOptions, *, kept: Path) -> Attacked:
+        assert options.settings.get(option) == given
+        raise RuntimeError("it was asked for")
+
+    monkeypatch.setattr(experiment, "attacked", asked)
+    with pytest.raises(RuntimeError, match="it was asked for"):
+        run_task(BenchTask(name, scale, "nothing", 0, arrays="theirs", watermarks="pictures"), work=tmp_path)
 
 
 def test_only_attackers_who_know_the_victim_are_told_of_it() -> None:

@@ -237,14 +237,15 @@ def test_the_adaptive_attacker_has_the_parameters_of_the_defense(
 
     monkeypatch.setattr("unpoison.core.pipeline.sanitize", remembered)
     source = image_folder(tmp_path / "images")
-    settings = {"source": "cat", "target": "dog", "learner": "resnet32", "settings": preset}
+    settings = {"source": "cat", "target": "dog", "learner": "compact", "settings": preset}
     options = PoisonOptions(
-        "adaptive", settings, augmentation="crop-flip", ispl_changes={"alpha": 0.3, "restarts": 3}
-    )
+        "adaptive", settings, augmentation="crop-flip", ispl_recipe="resnet32",
+        ispl_changes={"alpha": 0.3, "restarts": 3},
+    )  # fmt: skip
     found = attacked(str(source), options)
     ((factory, ispl),) = seen
     assert factory.options.augmentation == "crop-flip"
-    assert factory.options.recipe == PAPER["resnet32"]
+    assert factory.options.recipe == PAPER["resnet32"], "not the usual one of compact"
     defense = settings_for(found.clean.labels, preset=preset, networks=True, alpha=0.3)
     assert ispl == replace(defense, restarts=1, weak_epochs=1, weak_min_steps=0, self_training=False)
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from unpoison.attacks.base import Samples
-from unpoison.attacks.catalog import resolve
+from unpoison.attacks.catalog import build, resolve
 from unpoison.attacks.making import DRAWINGS
 from unpoison.attacks.official import PAIRS
 from unpoison.data.named.catalog import CATALOG
@@ -163,6 +164,24 @@ def test_which_watermark_goes_with_which_pair() -> None:
     assert [s.options["trigger"] for s in of_table("cifar10-watermark") if s.epsilon == 10] == 2 * list(
         DRAWINGS
     )
+
+
+def mark_of(scenario: Scenario, *, seed: int) -> object:
+    names = CATALOG[scenario.dataset].class_names
+    samples = Samples(np.zeros((len(names), 32, 32, 3), np.uint8), np.arange(len(names)), names)
+    attack: Any = build(scenario.attack, scenario.options_for(seed), samples, seed=seed)
+    return attack.mark
+
+
+@pytest.mark.parametrize("table", ["gtsrb-dirty-label", "imagenette-dirty-label"])
+def test_each_pair_and_seed_has_a_mark_of_its_own_for_every_epsilon(table: str) -> None:
+    """As in the authors' generator: one mark serves the three strengths."""
+    found = {
+        (each.options["source"], each.options["target"], seed, mark_of(each, seed=seed))
+        for each in of_table(table)
+        for seed in SEEDS
+    }
+    assert len(found) == len({mark for *_, mark in found}) == 8 * len(SEEDS)
 
 
 def test_every_watermark_is_used_as_often() -> None:
