@@ -39,7 +39,9 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         it (docs/method.md). "auto" is ``ispl`` where one of its settings (but for ``restarts``) is given,
         else ``expansion`` for networks and ``out-of-subset`` for other classifiers.
     settings : {"auto", "paper-cifar10", "paper-gtsrb", "authors-cifar10", "authors-gtsrb"}, default="auto"
-        Where the values below come from when they are "auto". All but "auto" are for ``ispl``.
+        Where the values below come from when they are "auto". All but "auto" are for ``ispl``: the paper's
+        text, or its authors' code. "auto" is the text's for networks, by the size of the classes; for other
+        classifiers rounds and alpha follow that size.
     rounds, restarts, alpha, momentum, keep_rule, self_training : default="auto" (restarts: 3)
         Settings of ``ispl``; see :class:`unpoison.core.config.IsplSettings`.
     models, judges : int, default="auto"
