@@ -309,7 +309,7 @@ CASES = {"gan": CLASSES, "l2": CLASSES, "linf": CLASSES, "dirty-label": PAIRS, "
 @pytest.mark.parametrize("scale", ["paper", "full"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_trials_of_the_papers_text(family: str, scale: str) -> None:
-    """Section 3.1: all of CIFAR-10, 8 pairs or 5 classes, an eighth, alpha 1/2, 0 to 1, 5 draws of 5."""
+    """Section 4.1: all of CIFAR-10, 8 pairs or 5 classes, an eighth, alpha 1/2, 0 to 1, 5 draws of 5."""
     trials = trials_for(family, scale)
     assert [trial.case for trial in trials] == CASES[family]
     for trial in trials:

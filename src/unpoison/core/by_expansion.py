@@ -1,6 +1,6 @@
 """The expansion method: groups that stand apart in what models see, judged by models that never met them.
 
-The paper's two steps, clustering (section 1) and a vote by outsiders (section 2.3), for the price of about
+The paper's two steps, clustering (section 2) and a vote by outsiders (section 3.3), for the price of about
 three trainings. Models on halves tell what a little data of its kind does not explain. They go on with
 everything, as a victim would train, and show the groups that stand apart in a class; where little is in
 dispute, a model on that alone shows what it has in common. Whether a group expands to itself only is then

@@ -1,6 +1,6 @@
 """Frozen, validated settings. Each names its symbol in the paper and where the paper states it.
 
-The sections meant are 1 (clustering), 2 (defense) and the appendix "Defense Setups and Hyperparameters" (H).
+The sections meant are 2 (clustering), 3 (defense) and the appendix "Defense Setups and Hyperparameters" (H).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class IsplSettings(_MethodSettings):
     restarts: int = 3
     """Independent runs of ISPL whose weak learners vote together (H)."""
     alpha: float = 0.25
-    """alpha, the expansion factor: the share of each class that a model is trained on (1.2, H)."""
+    """alpha, the expansion factor: the share of each class that a model is trained on (2.2, H)."""
     momentum: float = 0.9
     """eta, the smoothing of losses between iterations (Algorithm 1, H)."""
     coverage: float = 0.96
@@ -45,7 +45,7 @@ class IsplSettings(_MethodSettings):
     class_floor_of: Literal["target", "current"] = "target"
     """``target``: the floor is class_floor * p (H). ``current``: class_floor * beta_t (the authors' code)."""
     sampling: Literal["per-class", "binomial"] = "per-class"
-    """How Sample draws its alpha share (1.2: per class; the authors' code: binomial over all)."""
+    """How Sample draws its alpha share (2.2: per class; the authors' code: binomial over all)."""
     first_training: Literal["sample", "half-then-all"] = "sample"
     """What a round trains on first: Sample(S, alpha); or half in round 1, then all (the authors' code)."""
     beta_from: Literal["3p", "fits"] = "3p"
@@ -67,11 +67,11 @@ class IsplSettings(_MethodSettings):
     weak_min_steps: int = 0
     """Fewest optimiser steps of a weak learner."""
     weak_start: Literal["fresh", "component"] = "fresh"
-    """Weak learners start anew (2.3), or where the model that found their component stopped."""
+    """Weak learners start anew (3.3), or where the model that found their component stopped."""
     voters: Literal["all", "outsiders"] = "all"
     """Who votes on a sample: every weak learner (H), or those that did not train on it."""
     keep_rule: KeepRule = "mode-or-lower-half"
-    """The per-sample vote of the paper (H), that of the authors' code, or Algorithm 2 (components, 2.3)."""
+    """The per-sample vote of the paper (H), that of the authors' code, or Algorithm 2 (components, 3.3)."""
     self_training: bool = True
     """Whether to end with self-training (H: yes on CIFAR-10, no on GTSRB)."""
     self_training_updates: int = 20
@@ -120,17 +120,17 @@ class OutOfSubsetSettings(_MethodSettings):
     models: int = 60
     """Models fitted to random alpha-subsets, each scored on the samples it did not see."""
     alpha_low: float = 0.04
-    """The smallest alpha, the share of each class in a subset (1.2)."""
+    """The smallest alpha, the share of each class in a subset (2.2)."""
     alpha_high: float = 0.10
     """The largest alpha; the models' shares are spaced evenly on a logarithmic scale."""
     judges: int = 8
-    """Models that train on half of what is in no candidate group, and judge the groups (2.3)."""
+    """Models that train on half of what is in no candidate group, and judge the groups (3.3)."""
     separation: float = 0.8
     """Least between-group share of variance for a split to count as two kinds of data."""
     sharpness: float = 0.72
     """Or least sharpness: 0 is a mere cut, 1 two points. Small groups explain little of the variance."""
     agreement: float = 0.25
-    """Most that the judges may agree with a group's label for it to be removed (2.3: one half)."""
+    """Most that the judges may agree with a group's label for it to be removed (3.3: one half)."""
     belonging: float = 0.4
     """Least share of the judges' other calls that must be as sure as for true members of the called class."""
     growth: int = 15
@@ -160,7 +160,7 @@ class ExpansionSettings(_MethodSettings):
     method: ClassVar[str] = "expansion"
 
     judges: int = 1
-    """Models that train on half of what is in no candidate group, and judge the groups (2.3)."""
+    """Models that train on half of what is in no candidate group, and judge the groups (3.3)."""
     axes: int = 25
     """Most axes of what models see of a class, in which groups are looked for."""
     samples_per_axis: int = 20
@@ -178,7 +178,7 @@ class ExpansionSettings(_MethodSettings):
     """They know a group if they know that much of it; all of it, where they are wrong about at most a tenth
     of the data."""
     own: float = 0.3
-    """Most of a group that may be what its label says, by the judges, for it to be removed (2.3)."""
+    """Most of a group that may be what its label says, by the judges, for it to be removed (3.3)."""
     own_if_far: float = 0.8
     """The same for a group that stands far apart; in proportion in between."""
     far: float = 0.1

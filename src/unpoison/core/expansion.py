@@ -1,4 +1,4 @@
-"""How well a set generalises to itself, and whether another set helps (the paper's section 1.2).
+"""How well a set generalises to itself, and whether another set helps (the paper's section 2.2).
 
 The alpha-expansion error of ``S`` given ``T`` is the expected error on all of ``S``, trained on or not, of a
 model trained on a random alpha share, per class and rounded up, of both together. ``T`` is compatible with

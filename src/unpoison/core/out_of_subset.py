@@ -1,6 +1,6 @@
 """The out-of-subset method: groups by co-movement, judged by models that trained without them.
 
-The paper's two steps, clustering (section 1) and a vote by outsiders (section 2.3), with the expansion error
+The paper's two steps, clustering (section 2) and a vote by outsiders (section 3.3), with the expansion error
 measured directly: many models on small random subsets, each looked at only where it did not train.
 """
 

@@ -1,4 +1,4 @@
-"""The paper's incompatibility experiment (section 3.1): what poison does to clean data, and the reverse.
+"""The paper's incompatibility experiment (section 4.1): what poison does to clean data, and the reverse.
 
 ``C`` is an eighth of each class of the clean data and ``P`` as many poisoned samples as ``C`` has of the
 source class. One of them is fixed, of the other a part is added that grows from nothing (ratio 0) to all of
