@@ -210,26 +210,25 @@ class GroupSettings(_MethodSettings):
 
     method: ClassVar[str] = "groups"
 
-    met: float = 7.0
+    met: float = 6.0
     """Least standard deviations by which a planted group stands apart for models that trained on it."""
-    kept: float = 0.25
-    """Largest part of that by which it does for judges that met nothing like it."""
+    kept: float = 0.2
+    """Largest part of that by which it does for judges that met nothing like it; or as large a part as the
+    part of it that they surely call something else."""
     canaries: bool = True
     """Whether a few marked groups of our own go through everything, to tell what could have been found."""
-    pairs: int = 1
-    """How often the samples are halved, with a model on either half, and again with a judge."""
-    epochs: int = 4
-    """Epochs of each model on a half."""
-    further_epochs: int = 4
-    """Epochs over everything with which it goes on before it is looked at."""
+    epochs: int = 12
+    """Epochs of the model on everything, in which groups are looked for."""
     judge_epochs: int = 4
     """Epochs of each judge, on a half of what is in no group."""
+    pairs: int = 1
+    """Pairs of judges: how often the samples are halved."""
     min_steps: int = 140
     """Fewest optimiser steps of each training."""
 
     def __post_init__(self) -> None:
         check_choice(self, "canaries", (True, False))
-        check_counts(self, "pairs", "epochs", "further_epochs", "judge_epochs", least=1)
+        check_counts(self, "pairs", "epochs", "judge_epochs", least=1)
         check_counts(self, "min_steps", least=0)
 
 

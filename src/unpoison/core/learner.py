@@ -70,6 +70,15 @@ def embedding_of(learner: Learner) -> Callable[[IndexArray], FloatArray]:
     return cast("Callable[[IndexArray], FloatArray]", embed)
 
 
+def look_of(learner: Learner) -> Callable[[IndexArray], tuple[Assessment, FloatArray]]:
+    """What the learner says of samples and what it sees in them, in one pass where it can do both at once."""
+    at_once = getattr(learner, "look", None)
+    if at_once is not None:
+        return cast("Callable[[IndexArray], tuple[Assessment, FloatArray]]", at_once)
+    embed = embedding_of(learner)
+    return lambda indices: (learner.assess(indices), embed(indices))
+
+
 def method_of(learner: Learner, name: str, *, needed: str, instead: str) -> Any:
     """A method that not every learner has. ``needed`` says who asks, ``instead`` what to use without it."""
     method = getattr(learner, name, None)

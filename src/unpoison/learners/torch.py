@@ -168,9 +168,7 @@ class TorchLearner:
         """Cross-entropies and predictions without augmentation; a class never seen has the worst loss."""
         with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
             self._network.eval()
-            return assess_in_parts(
-                np.asarray(indices, dtype=np.int64), self._labels, self._probabilities, at_once=SCORED_AT_ONCE
-            )
+            return self._assessed(indices, self._probabilities)
 
     def probabilities(self, indices: IndexArray) -> FloatArray:
         """Of each class, a row a sample; without augmentation."""
@@ -193,10 +191,31 @@ class TorchLearner:
         A small mark lights up one place of a map. The mean over places, which goes into the last layer, hides
         it; the maximum does not. A network without maps is looked at before its last linear layer.
         """
+        return self.look(indices)[1]
+
+    def look(self, indices: IndexArray) -> tuple[Assessment, FloatArray]:
+        """What it says of each sample and what it sees in it, in one pass of full precision."""
         maps = _last_maps(self._network, self._data.plain(np.zeros(1, dtype=np.int64)))
-        if maps is None:
-            return self.activations(indices, layer=_last_linear(self._network))
-        return self._rows(indices, lambda inputs: _highest_points(maps, self._network, inputs))
+        views: list[NDArray[np.float32]] = []
+
+        def note(_: nn.Module, given: tuple[Any, ...], output: Tensor) -> None:
+            rows = given[0].flatten(1) if maps is None else output.amax(dim=_place_axes(self._network))
+            views.append(rows.float().cpu().numpy().copy())
+
+        watched = dict(self._network.named_modules())[_last_linear(self._network)] if maps is None else maps
+        with self._meter.running(scored=len(indices)), self._session(), torch.inference_mode():
+            self._network.eval()
+            hook = watched.register_forward_hook(note)
+            try:
+                said = self._assessed(indices, self._exact_probabilities)
+            finally:
+                hook.remove()
+        return said, np.concatenate(views, dtype=np.float64) if views else np.empty((0, 0))
+
+    def _assessed(self, indices: IndexArray, probabilities: Callable[[IndexArray], FloatArray]) -> Assessment:
+        return assess_in_parts(
+            np.asarray(indices, dtype=np.int64), self._labels, probabilities, at_once=SCORED_AT_ONCE
+        )
 
     def _rows(self, indices: IndexArray, of: Callable[[Tensor], NDArray[np.float32]]) -> FloatArray:
         """What ``of`` makes of the samples, some at a time, without augmentation."""
@@ -227,9 +246,15 @@ class TorchLearner:
         return scores.float()
 
     def _probabilities(self, indices: IndexArray) -> FloatArray:
-        scores = self._scores(self._data.plain(indices)).cpu().numpy().astype(np.float64)
+        return self._as_probabilities(self._scores(self._data.plain(indices)))
+
+    def _exact_probabilities(self, indices: IndexArray) -> FloatArray:
+        return self._as_probabilities(self._network(self._data.plain(indices)).float())
+
+    def _as_probabilities(self, scores: Tensor) -> FloatArray:
+        numbers = scores.cpu().numpy().astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            return without(softmax(scores), ~self._seen)
+            return without(softmax(numbers), ~self._seen)
 
     @contextmanager
     def _session(self) -> Iterator[None]:
@@ -289,21 +314,6 @@ def _place_axes(network: nn.Module) -> tuple[int, int]:
     """Where the height and width of maps are; the usual place unless the network says otherwise."""
     axes: tuple[int, int] = getattr(network, "place_axes", (2, 3))
     return axes
-
-
-def _highest_points(module: nn.Module, network: nn.Module, inputs: Tensor) -> NDArray[np.float32]:
-    """The highest value of each map that ``module`` gives when ``inputs`` pass through, one row a sample."""
-    seen: list[NDArray[np.float32]] = []
-
-    def note(_: nn.Module, __: object, output: Tensor) -> None:
-        seen.append(output.amax(dim=_place_axes(network)).float().cpu().numpy())
-
-    hook = module.register_forward_hook(note)
-    try:
-        network(inputs)
-    finally:
-        hook.remove()
-    return seen[-1]
 
 
 def _input_of(layer: str, network: nn.Module, inputs: Tensor) -> NDArray[np.float32]:

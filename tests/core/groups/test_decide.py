@@ -9,24 +9,32 @@ from unpoison.core.groups.separation import NOT_MEASURED, Separation
 USUAL = Thresholds()
 
 
-def verdict(met: float, kept: float, *, error: float = 0.2, thresholds: Thresholds = USUAL) -> str:
+def evidence(
+    met: float, kept: float, *, elsewhere: float = 0.0, error: float = 0.2, unmet_error: float = 0.0
+) -> Evidence:
     """Of a group that keeps this part of its distance; ``error``: of that distance."""
-    measured = Evidence(1, 50, Separation(met, error), Separation(kept * met, 0.0), 0.0, 2)
-    return decide(measured, thresholds)
+    apart, left = Separation(met, error), Separation(kept * met, unmet_error)
+    return Evidence(1, 50, apart, left, 0.0, elsewhere, 2)
+
+
+def verdict(
+    met: float, kept: float, *, elsewhere: float = 0.0, error: float = 0.2, thresholds: Thresholds = USUAL
+) -> str:
+    return decide(evidence(met, kept, elsewhere=elsewhere, error=error), thresholds)
 
 
 @pytest.mark.parametrize(
     ("met", "kept", "expected"),
     [
-        (7.21, 0.0, "planted"),
-        (7.19, 0.0, "undecided"),
-        (6.81, 0.0, "undecided"),
-        (6.79, 0.0, "natural"),
-        (20.0, 0.24, "planted"),
-        (20.0, 0.249, "undecided"),
-        (20.0, 0.251, "undecided"),
-        (20.0, 0.26, "natural"),
-        (6.79, 0.249, "natural"),
+        (6.21, 0.0, "planted"),
+        (6.19, 0.0, "undecided"),
+        (5.81, 0.0, "undecided"),
+        (5.79, 0.0, "natural"),
+        (20.0, 0.19, "planted"),
+        (20.0, 0.199, "undecided"),
+        (20.0, 0.201, "undecided"),
+        (20.0, 0.21, "natural"),
+        (5.79, 0.199, "natural"),
         (12.0, -0.2, "planted"),
     ],
 )
@@ -36,35 +44,71 @@ def test_both_sides_of_each_bound(met: float, kept: float, expected: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "moved", [Thresholds(met=6.3), Thresholds(met=7.7), Thresholds(kept=0.225), Thresholds(kept=0.275)]
+    "moved", [Thresholds(met=5.4), Thresholds(met=6.6), Thresholds(kept=0.18), Thresholds(kept=0.22)]
 )
 def test_the_thresholds_are_those_that_are_documented(moved: Thresholds) -> None:
-    cases = [(7.21, 0.0), (6.79, 0.0), (20.0, 0.24), (20.0, 0.26)]
+    cases = [(6.21, 0.0), (5.79, 0.0), (20.0, 0.19), (20.0, 0.21)]
     assert [verdict(*case, thresholds=moved) for case in cases] != [verdict(*case) for case in cases]
 
 
+@pytest.mark.parametrize(
+    ("kept", "elsewhere", "expected"),
+    [
+        (0.6, 0.8, "planted"),
+        (0.6, 0.61, "undecided"),
+        (0.6, 0.59, "undecided"),
+        (0.6, 0.45, "natural"),
+        (0.1, 0.0, "planted"),
+        (0.25, 0.19, "natural"),
+    ],
+)
+def test_what_is_surely_something_else_may_keep_as_large_a_part(
+    kept: float, elsewhere: float, expected: str
+) -> None:
+    """A mark that judges see as well, on samples that they call something else."""
+    assert verdict(20.0, kept, elsewhere=elsewhere) == expected
+
+
+def test_where_every_column_is_a_mark_only_what_is_surely_something_else_goes() -> None:
+    plain = Thresholds(kept=0.0)
+    assert verdict(20.0, 0.02, elsewhere=0.0, thresholds=plain) == "natural"
+    assert verdict(20.0, 0.02, elsewhere=0.5, thresholds=plain) == "planted"
+
+
 def test_what_is_measured_less_exactly_is_less_often_decided() -> None:
-    assert verdict(8.0, 0.2, error=0.2) == "planted"
-    assert verdict(8.0, 0.2, error=1.1) == "undecided"
-    measured = Evidence(1, 50, Separation(20.0, 0.2), Separation(4.0, 1.5), 0.0, 2)
-    assert decide(measured, USUAL) == "undecided"
+    assert verdict(8.0, 0.15, error=0.2) == "planted"
+    assert verdict(8.0, 0.15, error=2.1) == "undecided"
+    assert decide(evidence(20.0, 0.15, unmet_error=1.5), USUAL) == "undecided"
 
 
 def test_what_judges_could_not_compare_is_undecided() -> None:
-    measured = Evidence(1, 50, Separation(20.0, 0.2), Separation(0.0, NOT_MEASURED), 0.0, 2)
-    assert decide(measured, USUAL) == "undecided"
+    assert decide(evidence(20.0, 0.0, unmet_error=NOT_MEASURED), USUAL) == "undecided"
 
 
 def test_the_error_of_what_is_kept() -> None:
     """As that of a quotient, by drawing both of its parts."""
-    evidence = Evidence(1, 50, Separation(12.0, 0.8), Separation(3.0, 0.3), 0.0, 2)
+    measured = Evidence(1, 50, Separation(12.0, 0.8), Separation(3.0, 0.3), 0.0, 0.0, 2)
     rng = np.random.default_rng(0)
     drawn = rng.normal(3.0, 0.3, 20_000) / rng.normal(12.0, 0.8, 20_000)
-    assert evidence.kept == 0.25
-    assert evidence.kept_error == pytest.approx(float(drawn.std()), rel=0.05)
+    assert measured.kept == 0.25
+    assert measured.kept_error == pytest.approx(float(drawn.std()), rel=0.05)
 
 
 def test_what_a_planted_group_is() -> None:
     apart, dissolved = Separation(9.0, 0.1), Separation(0.0, 0.1)
-    assert Evidence(1, 50, apart, dissolved, 0.1, 2).kind == "filed under the wrong class"
-    assert Evidence(1, 50, apart, dissolved, 0.9, 1).kind == "a mark on right labels"
+    assert Evidence(1, 50, apart, dissolved, 0.1, 0.9, 2).kind == "filed under the wrong class"
+    assert Evidence(1, 50, apart, dissolved, 0.9, 0.0, 1).kind == "a mark on right labels"
+
+
+def test_the_error_of_a_share() -> None:
+    apart = Separation(9.0, 0.1)
+    half, none = (Evidence(1, 100, apart, apart, 0.0, share, 2) for share in (0.5, 0.0))
+    assert half.elsewhere_error == pytest.approx(0.05)
+    assert 0.005 < none.elsewhere_error < 0.02
+
+
+def test_the_reason_says_the_numbers() -> None:
+    reason = evidence(13.3, 0.1, elsewhere=0.9).reason("planted")
+    assert all(part in reason for part in ("Planted", "filed under the wrong class", "13.3", "1.3", "90%"))
+    unknown = evidence(13.3, 0.0, unmet_error=NOT_MEASURED).reason("undecided")
+    assert "nothing that they call the same" in unknown

@@ -1,12 +1,14 @@
-"""The method of groups: outsiders, propose, withhold, judge, decide."""
+"""The method of groups: look, propose, withhold, judge, decide."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.core.boosting import count_votes, suspicion_from_losses
 from unpoison.core.config import GroupSettings
@@ -14,66 +16,75 @@ from unpoison.core.groups.canaries import Canaries, with_canaries
 from unpoison.core.groups.decide import Evidence, Thresholds, Verdict, decide
 from unpoison.core.groups.propose import NO_SIDE, ProposeTask, standardized
 from unpoison.core.groups.separation import NOT_MEASURED, Separation, alike, separation
-from unpoison.core.learner import Learner, LearnerFactory, check_finite, embedding_of
+from unpoison.core.learner import LearnerFactory, check_finite, look_of
 from unpoison.core.result import Group, Sanitization, VoteRecord
-from unpoison.core.sampling import dealt
-from unpoison.core.tasks import Task, Workshop, cost_array, finished
+from unpoison.core.sampling import class_members, dealt
+from unpoison.core.tasks import Task, Workshop, cost_array
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray
 
 PARTS = 8
 """Tasks that classes are dealt into: more than workers, and the same whatever their number."""
+UNSURE = 0.1
+"""The share of what a judge knows of a class that it is less sure of than of what counts as surely called."""
 LOOKS = 3
 """Most looks at a class: without what was planted, more of it may show."""
 
 
 @dataclass(frozen=True)
 class ModelTask:
-    """Train a model on some samples and keep what it says of everyone; then keep what it sees.
-
-    With ``further_epochs`` it goes on with everyone before it is looked at, as a victim would train.
-    """
+    """Train a model on some samples, and keep what it says and sees of those that it is asked about."""
 
     factory: LearnerFactory
-    n_samples: int
     indices: IndexArray
+    asked: IndexArray
     epochs: int
-    further_epochs: int
     min_steps: int
     seed: int
 
     def __call__(self) -> Arrays:
-        """One row each of losses, predictions and confidences; ``view``: a row a sample."""
-        learner, everyone = self.factory(self.seed), np.arange(self.n_samples)
-        embedding_of(learner)  # refused before it is trained
-        said = finished(learner, self.indices, self.n_samples, epochs=self.epochs, min_steps=self.min_steps)
-        if self.further_epochs:
-            learner.fit(everyone, epochs=self.further_epochs, min_steps=self.min_steps, final=True)
-        return {**said, **_seen_by(learner, everyone)}
-
-
-def _seen_by(learner: Learner, indices: IndexArray) -> Arrays:
-    view = embedding_of(learner)(indices)
-    check_finite(view, "What the trained model sees is")
-    return {"view": view.astype(np.float32), "cost": cost_array(learner.cost)}
+        """One row each of losses, predictions, confidences and the view, in the order of ``asked``."""
+        learner = self.factory(self.seed)
+        look = look_of(learner)  # refused before it is trained
+        learner.fit(self.indices, epochs=self.epochs, min_steps=self.min_steps, final=True)
+        said, view = look(self.asked)
+        check_finite(view, "What the trained model sees is")
+        return {
+            "losses": said.losses.astype(np.float32),
+            "predictions": said.predictions.astype(np.int32),
+            "confidences": said.confidences.astype(np.float32),
+            "view": view.astype(np.float32),
+            "cost": cost_array(learner.cost),
+        }
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """Models, each trained on one half of some samples before it was asked."""
+    """Judges, and what they say and see of what they did not train on; the rest of each array is nobody's."""
 
-    models: list[Arrays]
     unseen: BoolArray
-    """Models by samples: who had not trained on what."""
+    """Judges by samples: who had not trained on what."""
+    predictions: NDArray[np.int32]
+    losses: NDArray[np.float32]
+    confidences: NDArray[np.float32]
+    views: list[FloatArray]
+    """Of each judge, a row a sample; 0 for what it trained on."""
 
-    def called(self, labels: LabelArray, seeds: Seeds) -> LabelArray:
-        """What each sample is called by those that had not trained on it."""
-        predictions = np.stack([model["predictions"] for model in self.models]).astype(np.int32)
-        called, _ = count_votes(
-            predictions, labels,
-            n_classes=int(labels.max()) + 1, rng=seeds.stream("ties"), asked=self.unseen,
-        )  # fmt: skip
-        return called
+    @classmethod
+    def of(cls, unseen: BoolArray, said: list[Arrays]) -> _Panel:
+        """From what each judge says of the samples that it did not train on, in their order."""
+        views = []
+        for asked, each in zip(unseen, said, strict=True):
+            view = np.zeros((unseen.shape[1], each["view"].shape[1]))
+            view[asked] = standardized(each["view"])
+            views.append(view)
+        predictions = np.zeros(unseen.shape, dtype=np.int32)
+        losses, confidences = (np.zeros(unseen.shape, dtype=np.float32) for _ in range(2))
+        for j, (asked, each) in enumerate(zip(unseen, said, strict=True)):
+            predictions[j, asked] = each["predictions"]
+            losses[j, asked] = each["losses"]
+            confidences[j, asked] = each["confidences"]
+        return cls(unseen, predictions, losses, confidences, views)
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,17 @@ class _Candidate:
     met: Separation
     side: int
     """Which side it is of a class that falls into two; ``NO_SIDE`` if it does not."""
+
+
+@dataclass(frozen=True)
+class _Hearing:
+    """Judges, and what is asked of them."""
+
+    judges: _Panel
+    heard: BoolArray
+    """Judges by samples: who judges what."""
+    usual: list[FloatArray]
+    """For each judge: the confidence from which on it is sure of a class."""
 
 
 @dataclass(frozen=True)
@@ -116,22 +138,21 @@ def clean_by_groups(
     if settings.canaries:
         canaries = with_canaries(labels, factory, seeds)
     run = _Run(canaries.labels, canaries.factory, settings, seeds, workshop)
-    outsiders = run.outsiders()
-    found = run.propose(outsiders, look=0)
-    withheld = _withheld(found, 2 * settings.pairs, len(run.labels))
-    judges = run.judges(withheld) if found else run.nobody()
-    heard = withheld if found else judges.unseen
+    seen = run.look()
+    found = run.propose(seen, look=0)
+    heard = _withheld(found, 2 * settings.pairs, len(run.labels))
+    judges = run.judges(heard)
     judged = run.judge(found, judges, heard)
     last = judged.planted()
     for look in range(1, LOOKS):
         if not last:
             break
-        more = run.propose(outsiders, look=look, known=judged)
+        more = run.propose(seen, look=look, known=judged)
         for each in more:  # nobody withheld it: each judge judges the half that it did not meet
             heard[:, each.members] = judges.unseen[:, each.members]
         again = run.judge(more, judges, heard, already=len(judged.candidates))
         judged, last = judged.and_more(again), again.planted()
-    return _result(outsiders, judges, heard, judged, canaries, run)
+    return _result(judges, heard, judged, canaries, run)
 
 
 @dataclass(frozen=True)
@@ -144,36 +165,34 @@ class _Run:
     seeds: Seeds
     workshop: Workshop
 
-    def nobody(self) -> _Panel:
-        """Judges of nothing."""
-        return _Panel([], np.zeros((0, len(self.labels)), dtype=np.bool_))
-
-    def outsiders(self) -> _Panel:
-        """Models on a half each, which then go on with everyone."""
-        settings = self.settings
-        everyone = np.ones((2 * settings.pairs, len(self.labels)), dtype=np.bool_)
-        return self._trained("model", everyone, settings.epochs, settings.further_epochs)
+    def look(self) -> Arrays:
+        """A model on everything, as a victim would train it, and what it sees."""
+        everyone = np.ones(len(self.labels), dtype=np.bool_)
+        self.workshop.begin("a model on everything", 1)
+        return self._trained("model", [everyone], [everyone], self.settings.epochs)[0]
 
     def judges(self, withheld: BoolArray) -> _Panel:
-        """Models on a half each of what is not withheld from them."""
-        return self._trained("judge", ~withheld, self.settings.judge_epochs, 0)
-
-    def _trained(self, kind: str, some: BoolArray, epochs: int, further_epochs: int) -> _Panel:
-        """Models, each on a half of what it may meet (``some``, a row a model); a pair shares the halves."""
-        pairs, min_steps = range(self.settings.pairs), self.settings.min_steps
+        """Models on a half each of what is not withheld from them; a pair shares the halves."""
+        pairs = range(self.settings.pairs)
         half = np.stack([dealt(self.labels, 2, rng=self.seeds.stream("halves", pair)) for pair in pairs])
-        inside = some & np.concatenate([half != 0, half != 1])
-        self.workshop.begin(f"{kind}s", len(inside))
+        inside = ~withheld & np.concatenate([half != 0, half != 1])
+        self.workshop.begin("judges", len(inside))
+        return _Panel.of(~inside, self._trained("judge", inside, ~inside, self.settings.judge_epochs))
+
+    def _trained(
+        self, kind: str, inside: Iterable[BoolArray], asked: Iterable[BoolArray], epochs: int
+    ) -> list[Arrays]:
+        min_steps = self.settings.min_steps
         tasks: dict[str, Task] = {
-            _name(kind, m, indices, (epochs, further_epochs, min_steps)): ModelTask(
-                self.factory, len(self.labels), np.flatnonzero(indices), epochs, further_epochs,
+            _name(kind, m, mine, (epochs, min_steps)): ModelTask(
+                self.factory, np.flatnonzero(mine), np.flatnonzero(others), epochs,
                 min_steps=min_steps, seed=self.seeds.integer(kind, m),
             )
-            for m, indices in enumerate(inside)
+            for m, (mine, others) in enumerate(zip(inside, asked, strict=True))
         }  # fmt: skip
-        return _Panel(list(self.workshop.run(tasks).values()), ~inside)
+        return list(self.workshop.run(tasks).values())
 
-    def propose(self, outsiders: _Panel, *, look: int, known: _Judged | None = None) -> list[_Candidate]:
+    def propose(self, seen: Arrays, *, look: int, known: _Judged | None = None) -> list[_Candidate]:
         """The groups of all classes that stand apart; with ``known``, what they hid in their classes."""
         among = np.ones(len(self.labels), dtype=np.bool_)
         judged = np.zeros(len(self.labels), dtype=np.bool_)
@@ -184,13 +203,11 @@ class _Run:
             judged[np.concatenate([each.members for each in known.candidates])] = True
             classes = np.unique(self.labels[~among])
         parts = [classes[part::PARTS] for part in range(min(PARTS, len(classes)))]
-        views = tuple(model["view"] for model in outsiders.models)
-        called = outsiders.called(self.labels, self.seeds)
         seeds = self.seeds.within("look", look)
         self.workshop.begin("groups that stand apart", len(parts))
         tasks: dict[str, Task] = {
             f"groups-{look}-{number}": ProposeTask(
-                views, self.labels, called, tuple(part.tolist()), self.settings.met, seeds, among
+                seen["view"], self.labels, tuple(part.tolist()), self.settings.met, seeds, among
             )
             for number, part in enumerate(parts)
         }
@@ -204,30 +221,45 @@ class _Run:
         self, candidates: list[_Candidate], judges: _Panel, heard: BoolArray, *, already: int = 0
     ) -> _Judged:
         """Measure and decide about each group, by the judges that did not meet it."""
-        views = [standardized((judge["view"],)) for judge in judges.models]
+        hearing = _Hearing(
+            judges,
+            heard,
+            [self._usual_confidence(judges, heard, j) for j in range(len(heard))],
+        )
         evidence = [
-            self._evidence(candidate, judges, views, heard, number)
+            self._evidence(candidate, hearing, number)
             for number, candidate in enumerate(candidates, start=already + 1)
         ]
         thresholds = Thresholds(self.settings.met, self.settings.kept)
         return _Judged(candidates, evidence, [decide(each, thresholds) for each in evidence])
 
-    def _evidence(
-        self, candidate: _Candidate, judges: _Panel, views: list[FloatArray], heard: BoolArray, number: int
-    ) -> Evidence:
+    def _usual_confidence(self, judges: _Panel, heard: BoolArray, j: int) -> FloatArray:
+        """By class, the confidence that all but a tenth reach of what a judge rightly calls so, untrained."""
+        right = judges.unseen[j] & ~heard.any(axis=0) & (judges.predictions[j] == self.labels)
+        usual = np.full(int(self.labels.max()) + 1, np.inf)
+        for members in class_members(self.labels[right]):
+            confidences = judges.confidences[j, right][members]
+            usual[self.labels[right][members[0]]] = np.quantile(confidences, UNSURE)
+        return usual
+
+    def _evidence(self, candidate: _Candidate, hearing: _Hearing, number: int) -> Evidence:
         label = int(self.labels[candidate.members[0]])
         apart: list[Separation] = []
         said: list[IndexArray] = []
-        for j, view in enumerate(views):
+        sure: list[BoolArray] = []
+        judges, heard = hearing.judges, hearing.heard
+        for j, (view, usual) in enumerate(zip(judges.views, hearing.usual, strict=True)):
             members = candidate.members[heard[j, candidate.members]]
             if len(members) == 0:
                 continue
             rng = self.seeds.stream("unmet", number, j)
-            called = judges.models[j]["predictions"].astype(np.int64)
+            called = judges.predictions[j].astype(np.int64)
             others = judges.unseen[j] & (~heard[j] if candidate.side else ~heard.any(axis=0))
             like = alike(called, members, others, 3 * len(members) + 300, rng=rng)
             apart.append(separation(view[members], view[like], rng=rng))
             said.append(called[members])
+            is_sure = judges.confidences[j, members] >= usual[called[members]]
+            sure.append(is_sure & (called[members] != label))
         of_members = np.concatenate(said)
         return Evidence(
             label=label,
@@ -235,6 +267,7 @@ class _Run:
             met=candidate.met,
             unmet=Separation.mean([each for each in apart if each.error < NOT_MEASURED]),
             agreement=float((of_members == label).mean()),
+            elsewhere=float(np.concatenate(sure).mean()),
             called=int(np.bincount(of_members).argmax()),
         )
 
@@ -269,15 +302,13 @@ def _withheld(candidates: list[_Candidate], n_judges: int, n_samples: int) -> Bo
     return withheld
 
 
-def _result(
-    outsiders: _Panel, judges: _Panel, heard: BoolArray, judged: _Judged, canaries: Canaries, run: _Run
-) -> Sanitization:
+def _result(judges: _Panel, heard: BoolArray, judged: _Judged, canaries: Canaries, run: _Run) -> Sanitization:
     """The decision about the user's samples. A group of canaries for the most part is none of theirs."""
     labels, evidence, verdicts = run.labels, judged.evidence, judged.verdicts
     component = np.zeros(len(labels), dtype=np.int64)
     for k, each in enumerate(judged.candidates, start=1):
         component[each.members] = k
-    votes = _votes(outsiders, judges, component == 0, heard)
+    votes = _votes(judges, heard, component == 0)
     goes = np.array([False, *(verdict == "planted" for verdict in verdicts)])
     found = canaries.found(~goes[component])
     own = np.flatnonzero(canaries.own)
@@ -324,6 +355,7 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
         "kept": evidence.kept,
         "kept_error": evidence.kept_error,
         "agreement": evidence.agreement,
+        "elsewhere": evidence.elsewhere,
     }
     return Group(
         evidence.label, evidence.size, verdict == "planted", evidence.called, numbers,
@@ -331,15 +363,11 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
     )  # fmt: skip
 
 
-def _votes(outsiders: _Panel, judges: _Panel, rest: BoolArray, heard: BoolArray) -> VoteRecord:
-    """Of groups the judges that did not meet them, of others the models that had not trained on them."""
-    models = outsiders.models + judges.models
+def _votes(judges: _Panel, heard: BoolArray, rest: BoolArray) -> VoteRecord:
+    """Of groups the judges that did not meet them, of other samples those that did not train on them."""
     return VoteRecord(
-        (
-            *(f"model {m + 1}" for m in range(len(outsiders.models))),
-            *(f"judge {j + 1}" for j in range(len(judges.models))),
-        ),
-        np.stack([model["predictions"] for model in models]).astype(np.int32),
-        np.stack([model["losses"] for model in models]).astype(np.float32),
-        np.concatenate([outsiders.unseen & rest, heard]),
+        tuple(f"judge {j + 1}" for j in range(len(heard))),
+        judges.predictions,
+        judges.losses,
+        np.where(rest, judges.unseen, heard),
     )

@@ -1,4 +1,4 @@
-"""Propose: in every class, the groups that stand apart in what models see that trained on everything."""
+"""Propose: in every class, the groups that stand apart in what a model sees that trained on everything."""
 
 from __future__ import annotations
 
@@ -44,11 +44,9 @@ NO_SIDE, ONE_SIDE, OTHER_SIDE = 0, 1, 2
 class ProposeTask:
     """Look for groups in some classes, and measure how far each stands apart."""
 
-    views: tuple[NDArray[Any], ...]
-    """What each model sees: a row a sample."""
+    view: NDArray[Any]
+    """What a model sees that trained on everything: a row a sample."""
     labels: LabelArray
-    called: LabelArray
-    """What each sample is called by a model that did not train on it."""
     classes: tuple[int, ...]
     least: float
     """The least separation of a group that is worth a judge."""
@@ -59,8 +57,8 @@ class ProposeTask:
     def __call__(self) -> Arrays:
         """``samples``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group."""
         among = np.flatnonzero(self.among)
-        joined, labels = np.concatenate(self.views, axis=1)[among], self.labels[among]
-        evened = axes_by_class(joined, labels, axes=AXES, only=self.classes)
+        labels = self.labels[among]
+        evened = axes_by_class(self.view[among], labels, axes=AXES, only=self.classes)
         members: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
         met: list[Separation] = []
         sides: list[int] = []
@@ -69,7 +67,7 @@ class ProposeTask:
             if label not in self.classes:
                 continue
             view, own = evened[own].astype(np.float64), among[own]
-            for group, apart, side in self._standing(view, [*self._large(view, own), *far_out(view)], label):
+            for group, apart, side in self._standing(view, [*_large(view), *far_out(view)], label):
                 members.append(own[group])
                 met.append(apart)
                 sides.append(side)
@@ -81,21 +79,6 @@ class ProposeTask:
             "side": np.array(sides, dtype=np.int64),
             "cost": cost_array(Cost()),
         }
-
-    def _large(self, view: FloatArray, own: IndexArray) -> list[BoolArray]:
-        """The few sharpest that are not mostly the same."""
-        axes = min(LARGE_AXES, len(own) // SAMPLES_PER_AXIS, round(AXES_BY_ROOT * sqrt(len(own))))
-        chosen: list[BoolArray] = []
-        if not axes:
-            return chosen
-        hints = _hints(self.called[own], int(self.labels[own[0]]))
-        for split in groups_apart(view[:, :LARGE_AXES], axes=axes, hints=hints, largest=HALF):
-            is_large = np.count_nonzero(split.group) >= LARGE_FROM * len(own)
-            if is_large and not any(is_same(split.group, other) for other in chosen):
-                chosen.append(split.group)
-            if len(chosen) == SHARPEST:
-                break
-        return chosen
 
     def _standing(
         self, view: FloatArray, found: list[BoolArray], label: int
@@ -140,10 +123,26 @@ class ProposeTask:
         return (rest, apart) if is_apart else None
 
 
-def standardized(views: tuple[NDArray[Any], ...]) -> FloatArray:
-    """Views side by side, every column of mean 0 and spread 1."""
-    joined = np.concatenate(views, axis=1).astype(np.float64)
-    return np.asarray((joined - joined.mean(axis=0)) / (joined.std(axis=0) + 1e-6))
+def _large(view: FloatArray) -> list[BoolArray]:
+    """The few sharpest of the large groups of a class that are not mostly the same."""
+    n = len(view)
+    axes = min(LARGE_AXES, n // SAMPLES_PER_AXIS, round(AXES_BY_ROOT * sqrt(n)))
+    chosen: list[BoolArray] = []
+    if not axes:
+        return chosen
+    for split in groups_apart(view[:, :LARGE_AXES], axes=axes, largest=HALF):
+        is_large = np.count_nonzero(split.group) >= LARGE_FROM * n
+        if is_large and not any(is_same(split.group, other) for other in chosen):
+            chosen.append(split.group)
+        if len(chosen) == SHARPEST:
+            break
+    return chosen
+
+
+def standardized(view: NDArray[Any]) -> FloatArray:
+    """Every column of mean 0 and spread 1."""
+    rows = view.astype(np.float64)
+    return np.asarray((rows - rows.mean(axis=0)) / (rows.std(axis=0) + 1e-6))
 
 
 def met_by(view: FloatArray, group: BoolArray, *, rng: np.random.Generator) -> Separation:
@@ -187,10 +186,3 @@ def travelled(view: FloatArray, group: BoolArray) -> FloatArray:
 def is_same(one: BoolArray, other: BoolArray) -> bool:
     """Whether half of the smaller one, or more, is in both."""
     return bool(2 * np.count_nonzero(one & other) >= min(one.sum(), other.sum()))
-
-
-def _hints(called: LabelArray, label: int) -> Iterator[BoolArray]:
-    """Where to look besides: those called one other class, and those called any."""
-    for hint in (*(called == other for other in np.unique(called[called != label])), called != label):
-        if SMALLEST_GROUP <= hint.sum() < len(hint):
-            yield hint
