@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -9,9 +11,10 @@ from unpoison.attacks.base import Samples, Truth
 from unpoison.attacks.catalog import check_options
 from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
-from unpoison.evaluation.attack_sets import FIELD, attack_sets, field_attack
+from unpoison.evaluation.attack_sets import FIELD, HELD_OUT_OF_TABLES, attack_sets, field_attack, held_out
 from unpoison.evaluation.experiment import Arena, _shared
-from unpoison.evaluation.scenarios import Scenario, by_name
+from unpoison.evaluation.scales import FULL
+from unpoison.evaluation.scenarios import Scenario, by_name, of_table
 from unpoison.evaluation.victims import Exam, train_and_examine
 
 SETS = attack_sets()
@@ -113,3 +116,33 @@ def test_no_two_sets_share_an_attack() -> None:
             (each.name, each.seeds) for each in other.attacks
         }
         assert not same
+
+
+DRAWN = [scenario for scenario, _ in held_out()]
+
+
+def test_what_is_held_out_was_drawn_in_proportion() -> None:
+    tables = [table for each in DRAWN for table in each.tables if table in HELD_OUT_OF_TABLES]
+    assert Counter(tables) == HELD_OUT_OF_TABLES
+    assert len(tables) == 28
+    of_paper = Counter(table for each in of_table("summary") for table in each.tables)
+    for table, count in HELD_OUT_OF_TABLES.items():
+        assert abs(count - 28 * of_paper[table] / 165) < 0.6
+    assert len({each.name for each in DRAWN}) == len(DRAWN) == 40
+
+
+def test_every_attack_of_the_field_is_held_out_once() -> None:
+    of_field = [each for each in DRAWN if not each.tables]
+    assert [each.name.split("-", 1)[1].rsplit("-", 1)[0] for each in of_field] == list(FIELD)
+    assert Counter(each.dataset for each in of_field) == {"cifar10": 6, "gtsrb": 6}
+    for each in of_field:
+        check_options(each.attack, each.options)
+        assert by_name(each.name) == each
+
+
+def test_the_draw_is_the_one_that_was_committed() -> None:
+    """Another order of the catalog or another generator would draw others."""
+    digest = hashlib.sha256(repr([(each.name, seed) for each, seed in held_out()]).encode()).hexdigest()
+    assert digest[:16] == "c20e1b34eba112bf"
+    assert FULL.held_out[0] == (DRAWN[0].name, 7000)
+    assert [seed for _, seed in FULL.held_out] == list(range(7000, 7040))

@@ -156,9 +156,10 @@ def tables() -> tuple[str, ...]:
 
 @cache
 def _by_name() -> dict[str, Scenario]:
-    from unpoison.evaluation.attack_sets import attack_sets
+    from unpoison.evaluation.attack_sets import attack_sets, held_out
 
-    return {scenario.name: scenario for scenario in (*catalog(), *attack_sets())}
+    drawn = (scenario for scenario, _ in held_out())
+    return {scenario.name: scenario for scenario in (*catalog(), *attack_sets(), *drawn)}
 
 
 @cache
