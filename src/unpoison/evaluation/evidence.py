@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from unpoison.attacks.base import Truth
 from unpoison.core.checkpoint import FolderCheckpoints
@@ -129,10 +130,10 @@ def _replayed(record: Path, changes: Mapping[str, Any]) -> Replayed:
             f"{record.parent} is of {task.defense!r}, which keeps no evidence; remove the folder"
         )
     ours = replace(defense, checkpoints=_OnlyKept(kept), changes={**defense.changes, **changes})
+    seed = Seeds(task.seed).within("experiment").integer("defense")
     try:
-        decision = ours.judge(
-            labels, _NothingTrained(), seed=Seeds(task.seed).within("experiment").integer("defense")
-        )
+        with threadpool_limits(limits=1):  # as tasks run
+            decision = ours.judge(labels, _NothingTrained(), seed=seed)
     except NeedsTrainingError as needed:
         return Replayed(task.name, int(planted.sum()), 0, 0, 0, (), needs=str(needed))
     groups = (

@@ -3,7 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.core.groups.propose import ProposeTask, completed, is_same, met_by, travelled
+from unpoison.core.groups.propose import (
+    HALF,
+    SPREADS,
+    ProposeTask,
+    border,
+    completed,
+    is_same,
+    met_by,
+    travelled,
+)
 from unpoison.seeds import Seeds
 
 LABELS = np.repeat([0, 1, 2], 500)
@@ -106,3 +115,26 @@ def test_the_same() -> None:
     one, other = np.array([True] * 4 + [False] * 6), np.array([False] * 2 + [True] * 8)
     assert is_same(one, other)
     assert not is_same(one, ~one)
+
+
+def test_a_group_begins_where_the_others_end_or_half_way() -> None:
+    rng = np.random.default_rng(0)
+    narrow, wide = 0.05 * rng.normal(size=4000), 0.2 * rng.normal(size=4000)
+    assert border(narrow) == pytest.approx(SPREADS * 0.05, rel=0.05)
+    assert border(wide) == HALF
+    more_of_the_group = np.concatenate([narrow, np.full(400, 0.4)])
+    assert border(more_of_the_group) == border(narrow)
+    assert border(np.ones(5)) == 0.0
+
+
+def test_a_group_takes_along_what_is_far_from_the_others_and_not_yet_half_way() -> None:
+    view = view_of({0: np.arange(600, 640)}, distance=30.0)[LABELS == 1].astype(np.float64)
+    way = view[100:140].mean(axis=0) - view[140:].mean(axis=0)
+    view[140:146] += 0.42 * way
+    group = np.zeros(500, dtype=np.bool_)
+    group[100:140] = True
+    taken = completed(view, group)
+    assert taken[100:140].all()
+    assert taken[140:146].sum() >= 5
+    assert not taken[146:].any()
+    assert not taken[:100].any()

@@ -34,6 +34,8 @@ SHARPEST = 3
 HALF = 0.5
 LARGE = 0.25
 """From this share of its class on, which of two sides was planted is not told by their sizes."""
+SPREADS = 6.0
+"""A group begins so many spreads of the others beyond their mean, or half-way to its own."""
 PASSES = 2
 """How often a group is completed: what it took in shows the way better."""
 NO_SIDE, ONE_SIDE, OTHER_SIDE = 0, 1, 2
@@ -153,15 +155,27 @@ def met_by(view: FloatArray, group: BoolArray, *, rng: np.random.Generator) -> S
 
 
 def completed(view: FloatArray, group: BoolArray) -> BoolArray:
-    """All that lies nearer to the group than to the rest of its class, along the group's own direction."""
+    """All that lies beyond the rest of its class towards the group, along the group's own direction."""
     taken = group
     for _ in range(PASSES):
         size = np.count_nonzero(taken)
         if min(size, len(taken) - size) < SMALLEST_GROUP:
             return group
-        taken = travelled(view, taken) > HALF
+        place = travelled(view, taken)
+        taken = place > border(place[~taken])
     is_group = SMALLEST_GROUP <= np.count_nonzero(taken) <= len(taken) - SMALLEST_GROUP
     return taken if is_group and 2 * np.count_nonzero(taken & group) > np.count_nonzero(group) else group
+
+
+def border(rest: FloatArray) -> float:
+    """Where a group begins, on the way from the others' mean (0) to the group's (1); ``rest``: the others.
+
+    Half-way, or sooner where the others do not spread so far. Their spread is measured on the far side: on
+    this one there may be more of the group.
+    """
+    away = rest[rest < 0.0]
+    spread = sqrt(float((away * away).mean())) if len(away) else 0.0
+    return min(HALF, SPREADS * spread)
 
 
 def travelled(view: FloatArray, group: BoolArray) -> FloatArray:
