@@ -5,20 +5,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 pytest.importorskip("torch")
 
+from unpoison.attacks.base import Truth
 from unpoison.cli.app import app
 from unpoison.core.groups import canaries
+from unpoison.core.result import Cost, Group
 from unpoison.data.named.fetch import fetch
+from unpoison.defenses.base import Decision
 from unpoison.errors import CheckpointError, InputError
 from unpoison.evaluation import experiment, scales
 from unpoison.evaluation.bench import BenchTask
-from unpoison.evaluation.evidence import replay
-from unpoison.evaluation.experiment import run_task
+from unpoison.evaluation.evidence import replay, told_groups
+from unpoison.evaluation.experiment import _measured, run_task
 from unpoison.evaluation.scales import Scale, Setup
+from unpoison.evaluation.victims import Effect
 from unpoison.learners.torch import TorchLearner
 
 from .test_experiment import SHARED, with_a_small_test_set
@@ -52,10 +57,7 @@ def test_a_replay_decides_as_the_run_did_and_trains_nothing(
     assert found.needs == ""
     assert (found.planted, found.lost) == (result["planted"], result["false_positives"])
     assert found.found == result["planted"] - result["false_negatives"]
-    kept = [(group["label"], group["size"], group["planted"], group["removed"]) for group in found.groups]
-    assert kept == [
-        tuple(g[name] for name in ("label", "size", "planted", "removed")) for g in result["groups"]
-    ]
+    assert list(found.groups) == result["groups"]
 
 
 def test_another_rule_is_tried_on_the_same_evidence(run: tuple[Path, dict[str, Any]]) -> None:
@@ -103,3 +105,20 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["bench", "replay", "--evidence", str(tmp_path), "--set", "met"])
     assert done.exit_code == 2
     assert "is not NAME=VALUE" in done.output
+
+
+def test_covers_are_neither_planted_nor_lost() -> None:
+    """They carry the trigger: whoever removes them loses nothing."""
+    planted, covers = np.arange(6) < 2, np.isin(np.arange(6), [2, 3])
+    labels = np.zeros(6, dtype=np.int64)
+    keep = np.array([False, True, False, True, False, True])
+    components = np.array([[1, 0, 1, 2, 0, 2]])
+    groups = (Group(0, 2, True, 1), Group(0, 2, False, 0, undecided=True))
+    decision = Decision(keep, np.zeros(6), components=components, groups=groups)
+    one, other = told_groups(decision, Truth(planted, covers, labels))
+    assert (one["planted"], one["covers"], "undecided" in one) == (1, 1, False)
+    assert (other["planted"], other["covers"], other["undecided"]) == (0, 1, True)
+    measured = _measured(decision, Effect(0.9, 0.0, 0.0, Cost()), Truth(planted, covers, labels))
+    assert (measured["false_positives"], measured["covers_removed"]) == (1, 1)
+    assert measured["false_positive_rate"] == 0.5
+    assert measured["false_negatives"] == 1

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from unpoison.attacks.base import Truth
 from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.learner import Learner
+from unpoison.defenses.base import Decision
 from unpoison.defenses.incompatibility import Incompatibility
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.evaluation.bench import ON_CLEAN, BenchTask
@@ -118,10 +119,10 @@ def _replayed(record: Path, changes: Mapping[str, Any]) -> Replayed:
     identity = _read(record)
     task = BenchTask(*(identity[name] for name in ("scenario", "scale", "defense", "seed")))
     kept = FolderCheckpoints(record.parent, identity=identity)
-    truth = kept.load(TRUTH)
-    if truth is None:
+    known = kept.load(TRUTH)
+    if known is None:
         raise InputError(f"{record.parent} has no {TRUTH}.npz; remove the folder and keep the evidence again")
-    planted, labels = truth["planted"].astype(np.bool_), truth["labels"].astype(np.int64)
+    planted, labels = known["planted"].astype(np.bool_), known["labels"].astype(np.int64)
     scenario = by_name(task.scenario)
     setup = scale_named(task.scale).setup_for(scenario)
     defense = defense_for(task.defense.removesuffix(ON_CLEAN), scenario, setup, np.zeros_like(planted))
@@ -136,28 +137,36 @@ def _replayed(record: Path, changes: Mapping[str, Any]) -> Replayed:
             decision = ours.judge(labels, _NothingTrained(), seed=seed)
     except NeedsTrainingError as needed:
         return Replayed(task.name, int(planted.sum()), 0, 0, 0, (), needs=str(needed))
-    groups = (
-        decision.components[0] if decision.components is not None else np.zeros(len(labels), dtype=np.int64)
-    )
     removed = ~decision.keep
+    covers = known["covers"].astype(np.bool_)
     return Replayed(
         task.name,
         int(planted.sum()),
         int((removed & planted).sum()),
-        int((removed & ~planted).sum()),
+        int((removed & ~planted & ~covers).sum()),
         sum(group.undecided for group in decision.groups),
-        tuple(
-            {
-                "label": group.label,
-                "size": group.size,
-                "planted": int(planted[groups == number].sum()),
-                "removed": group.removed,
-                "undecided": group.undecided,
-                **{name: round(value, 3) for name, value in group.evidence.items()},
-            }
-            for number, group in enumerate(decision.groups, start=1)
-        ),
+        tuple(told_groups(decision, Truth(planted, covers, labels))),
     )
+
+
+def told_groups(decision: Decision, truth: Truth) -> list[dict[str, Any]]:
+    """What was judged together, and how much of it was planted."""
+    if decision.components is None:
+        return []
+    inside = [decision.components[0] == number for number in range(1, len(decision.groups) + 1)]
+    return [
+        {
+            "label": group.label,
+            "size": group.size,
+            "planted": int(truth.planted[members].sum()),
+            **({"covers": int(truth.covers[members].sum())} if truth.covers.any() else {}),
+            "removed": group.removed,
+            **({"undecided": True} if group.undecided else {}),
+            "called": group.called,
+            "evidence": {name: round(value, 4) for name, value in group.evidence.items()},
+        }
+        for group, members in zip(decision.groups, inside, strict=True)
+    ]
 
 
 class _NothingTrained:

@@ -28,7 +28,7 @@ from unpoison.defenses.spectral import LEAST_SHARE, LEAST_SHARE_200_EPOCHS, Spec
 from unpoison.defenses.trimmed_loss import TrimmedLoss
 from unpoison.errors import InputError
 from unpoison.evaluation.bench import ON_CLEAN, RANDOM_PERCENT, UNDEFENDED, BenchTask, check_defense
-from unpoison.evaluation.evidence import identity_of, keeping
+from unpoison.evaluation.evidence import identity_of, keeping, told_groups
 from unpoison.evaluation.metrics import auc, by_component
 from unpoison.evaluation.poisoning import PoisonOptions, attacked
 from unpoison.evaluation.scales import LONG_EPOCHS, Setup, scale_named
@@ -180,8 +180,8 @@ def _resumable(defense: Defense, task: BenchTask, arena: Arena) -> Defense:
 
 
 def _measured(decision: Decision, effect: Effect, truth: Truth) -> dict[str, Any]:
-    removed, planted = ~decision.keep, truth.planted
-    found, lost = int((removed & planted).sum()), int((removed & ~planted).sum())
+    removed, planted, clean = ~decision.keep, truth.planted, ~truth.planted & ~truth.covers
+    found, lost = int((removed & planted).sum()), int((removed & clean).sum())
     return {
         "n": len(planted),
         "planted": int(planted.sum()),
@@ -191,11 +191,12 @@ def _measured(decision: Decision, effect: Effect, truth: Truth) -> dict[str, Any
         "false_positives": lost,
         "false_negatives": int(planted.sum()) - found,
         "true_positive_rate": found / int(planted.sum()) if planted.any() else None,
-        "false_positive_rate": lost / max(1, int((~planted).sum())),
+        "false_positive_rate": lost / max(1, int(clean.sum())),
+        **({"covers_removed": int((removed & truth.covers).sum())} if truth.covers.any() else {}),
         "auc": auc(decision.suspicion, planted),
         "defense_cost": _plain(decision.cost),
         "victim_cost": _plain(effect.cost),
-        "groups": _judged(decision, planted),
+        "groups": told_groups(decision, truth),
         **_by_component(decision, planted),
     }
 
@@ -218,23 +219,6 @@ def _by_component(decision: Decision, planted: BoolArray) -> dict[str, Any]:
         "voted_false_positives": int((removed & ~planted).sum()),
         "voted_false_negatives": int((~removed & planted).sum()),
     }
-
-
-def _judged(decision: Decision, planted: BoolArray) -> list[dict[str, Any]]:
-    """What was judged together, and how much of it was planted."""
-    if decision.components is None:
-        return []
-    return [
-        {
-            "label": group.label,
-            "size": group.size,
-            "planted": int(planted[decision.components[0] == number].sum()),
-            "removed": group.removed,
-            "called": group.called,
-            "evidence": {name: round(value, 4) for name, value in group.evidence.items()},
-        }
-        for number, group in enumerate(decision.groups, start=1)
-    ]
 
 
 def _plain(cost: Cost) -> dict[str, float]:
