@@ -186,3 +186,9 @@ def test_networks_get_larger_subsets() -> None:
 @pytest.mark.parametrize("preset", list(NAMED))
 def test_named_settings_do_not_depend_on_the_learner(preset: str) -> None:
     assert settings_for(LABELS, preset=preset, networks=True) == settings_for(LABELS, preset=preset)
+
+
+def test_groups_of_plain_classifiers_have_the_same_two_numbers() -> None:
+    plain, usual = (settings_for(LABELS, method="groups", networks=each).as_dict() for each in (False, True))
+    assert (plain["met"], plain["kept"]) == (usual["met"], usual["kept"])
+    assert (plain["right_labels"], usual["right_labels"]) == (False, True)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
@@ -78,18 +80,58 @@ def test_order_batches_and_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(module._forward_hooks for module in learner.network.modules())
 
 
-@pytest.mark.filterwarnings("ignore:.*Stochastic Optimizer")
-def test_plain_classifiers() -> None:
-    def after_fitting(model: Any) -> Any:
-        learner = SklearnFactory(model, ROWS, LABELS, n_classes=3)(0)
-        learner.fit(EVERYONE, epochs=3, final=True)
-        return learner
+def _after_fitting(model: Any, rows: Any = ROWS, labels: Any = LABELS) -> Any:
+    learner = SklearnFactory(model, rows, labels, n_classes=int(labels.max()) + 1)(0)
+    learner.fit(np.arange(len(labels)), epochs=3, final=True)
+    return learner
 
-    hidden = after_fitting(make_pipeline(StandardScaler(), MLPClassifier((7,), max_iter=20)))
+
+@pytest.mark.filterwarnings("ignore:.*Stochastic Optimizer")
+def test_an_mlp_shows_its_last_hidden_layer() -> None:
+    hidden = _after_fitting(make_pipeline(StandardScaler(), MLPClassifier((7,), max_iter=20)))
     assert hidden.embed(EVERYONE).shape == (60, 7)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        GaussianNB(),
+        RandomForestClassifier(20, random_state=0),
+        HistGradientBoostingClassifier(max_iter=10, min_samples_leaf=5),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_plain_classifiers_see_the_columns_that_they_rely_on(model: Any) -> None:
+    """The first column tells the classes, the others are noise: along the first samples differ more."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 2
+    rows = np.column_stack([labels + 0.2 * rng.normal(size=200), rng.normal(size=(200, 7))])
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    seen = _after_fitting(model, rows, labels).embed(np.arange(200))
+    for view in (seen, seen / seen.std(axis=0)):  # evening its columns takes nothing away
+        ways, *_ = np.linalg.lstsq(rows, view - view.mean(axis=0), rcond=None)
+        relied, *noise = np.linalg.norm(ways, axis=1)
+        assert relied > 2.0 * max(noise)
+
+
+def test_what_a_plain_classifier_sees_does_not_depend_on_who_is_asked_about() -> None:
     for model in (LogisticRegression(), GaussianNB()):
-        learner = after_fitting(model)
-        seen = learner.embed(EVERYONE)
-        assert seen.shape == (60, 3)
-        assert seen.argmax(axis=1).tolist() == learner.assess(EVERYONE).predictions.tolist()
-        assert seen.min() >= np.log(FAINTEST)
+        learner = _after_fitting(model)
+        whole = learner.embed(EVERYONE)
+        assert learner.embed(EVERYONE[10:30]) == pytest.approx(whole[10:30])
+
+
+def test_of_sparse_rows_there_are_the_leading_axes_or_the_probabilities() -> None:
+    words = sparse.csr_matrix(np.abs(ROWS))
+    assert _after_fitting(LogisticRegression(), words).embed(EVERYONE).shape[0] == 60
+    seen = _after_fitting(RandomForestClassifier(5, random_state=0), words).embed(EVERYONE)
+    assert seen.shape == (60, 3)
+    assert seen.min() >= np.log(FAINTEST)
+
+
+def test_a_model_of_one_class_sees_nothing() -> None:
+    learner = SklearnFactory(GaussianNB(), ROWS, LABELS, n_classes=3)(0)
+    learner.fit(np.flatnonzero(LABELS == 1), epochs=1)
+    assert not learner.embed(EVERYONE).any()

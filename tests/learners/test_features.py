@@ -39,6 +39,11 @@ def test_rows_are_standardised_by_column_and_constant_columns_become_zero() -> N
     assert rows.tolist() == [[1.0, 10.0, 5.0], [3.0, 30.0, 5.0]]
 
 
+def test_columns_of_zeros_and_ones_are_not_standardised() -> None:
+    rows = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    assert as_matrix(rows, standardize=True)[:, :2].tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
+
+
 def test_small_integers_do_not_overflow() -> None:
     rows = np.array([[200], [250], [240]], dtype=np.uint8)
     matrix = as_matrix(rows, standardize=True)

@@ -213,8 +213,10 @@ class GroupSettings(_MethodSettings):
     met: float = 6.0
     """Least standard deviations by which a planted group stands apart for models that trained on it."""
     kept: float = 0.2
-    """Largest part of that by which it does for judges that met nothing like it; or as large a part as the
-    part of it that they surely call something else."""
+    """Largest part of that which judges, which met nothing like it, leave to it under its label."""
+    right_labels: bool = True
+    """Whether a group that judges call what its label says may be planted. Not for plain classifiers: to them
+    a word or a value that they have not met is nothing, planted or not."""
     canaries: bool = True
     """Whether a few marked groups of our own go through everything, to tell what could have been found."""
     epochs: int = 12
@@ -228,6 +230,7 @@ class GroupSettings(_MethodSettings):
 
     def __post_init__(self) -> None:
         check_choice(self, "canaries", (True, False))
+        check_choice(self, "right_labels", (True, False))
         check_counts(self, "pairs", "epochs", "judge_epochs", least=1)
         check_counts(self, "min_steps", least=0)
 

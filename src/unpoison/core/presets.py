@@ -27,6 +27,8 @@ paper uses the former on Imagenette too, whose smallest class has 858; GTSRB's h
 NETWORKS_OUT_OF_SUBSET = OutOfSubsetSettings(
     models=12, alpha_low=0.15, alpha_high=0.5, judges=4, growth=0, epochs=10, min_steps=300
 )
+PLAIN_GROUPS = GroupSettings(right_labels=False, canaries=False, pairs=4)
+"""Plain classifiers train in milliseconds; their small sets have no room for canaries."""
 
 
 def usual_method(preset: str = "auto", *, networks: bool) -> str:
@@ -71,7 +73,7 @@ def settings_for(
             f"The settings {preset!r} belong to the method 'ispl'. Use method 'ispl', or the settings 'auto'."
         )
     if method == "groups":
-        return _changed(GroupSettings(), changes)
+        return _changed(GroupSettings() if networks else PLAIN_GROUPS, changes)
     if method == "expansion":
         return _changed(ExpansionSettings(), changes)
     if method == "out-of-subset":

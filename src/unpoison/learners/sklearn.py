@@ -23,6 +23,12 @@ from unpoison.types import FloatArray, IndexArray, LabelArray
 
 SCORED_AT_ONCE = 65_536
 """Rows passed to ``predict_proba`` in one call, to bound memory."""
+AXES_OF_WORDS = 60
+"""Most axes of what a linear model sees in texts and wide tables."""
+VALUES_SHUFFLED = 100_000
+"""In search of the columns that a model relies on, and the"""
+ROWS_SHUFFLED = (100, 1_000)
+"""fewest and most rows of that."""
 FAINTEST = 1e-6
 """Probabilities below this look the same: how far below says more about the model than the sample."""
 
@@ -84,6 +90,7 @@ class SklearnLearner:
         self._shuffling = Seeds(seed).stream("shuffle")
         self._only_class: int | None = None
         self._seen = np.zeros(n_classes, dtype=np.bool_)
+        self._trained_on: IndexArray = np.zeros(0, dtype=np.int64)
         self._meter = Meter()
 
     @property
@@ -100,6 +107,7 @@ class SklearnLearner:
         final: bool = False,  # noqa: ARG002 - no schedule to bring to its end
     ) -> None:
         """Train on, or refit where the model cannot continue."""
+        self._trained_on = indices
         with warnings.catch_warnings():
             # training stops at the budget it was given, not at convergence, and that is meant
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -131,12 +139,40 @@ class SklearnLearner:
             return _before_the_last_map(self._model, self._matrix[indices])
 
     def embed(self, indices: IndexArray) -> FloatArray:
-        """What the model sees: the last hidden layer of an MLP, of others the logarithms of probabilities."""
+        """What the model sees: a row of numbers a sample.
+
+        Of an MLP its last hidden layer; of other models every column by how much the model makes of it. Of
+        sparse rows and models without coefficients the logarithms of probabilities.
+        """
         last = self._model[-1] if hasattr(self._model, "steps") else self._model
         if hasattr(last, "coefs_"):
             return self.activations(indices)
         with self._meter.running(scored=len(indices)):
-            return np.log(np.maximum(np.nan_to_num(self._probabilities(indices)), FAINTEST))
+            if self._only_class is not None:
+                return np.zeros((len(indices), 1))
+            rows = self._matrix[indices]
+            if hasattr(last, "coef_"):
+                rows = self._model[:-1].transform(rows) if last is not self._model else rows
+                return _turned(rows, _weights(last))
+            if hasattr(rows, "tocsr"):
+                return np.log(np.maximum(np.nan_to_num(self._probabilities(indices)), FAINTEST))
+            return _turned(rows, self._reliance())
+
+    def _reliance(self) -> FloatArray:
+        """How much probabilities change when a column is shuffled, for its spread; a number a column."""
+        rng = np.random.default_rng(0)
+        n_columns = self._matrix.shape[1]
+        n_rows = int(np.clip(VALUES_SHUFFLED // n_columns, *ROWS_SHUFFLED))
+        rows = rng.permutation(self._trained_on)[:n_rows]
+        before, original = self._probabilities(rows), np.asarray(self._matrix[rows], dtype=np.float64)
+        spread = original.std(axis=0)
+        reliance = np.zeros(n_columns)
+        for column in np.flatnonzero(spread > 0.0).tolist():
+            shuffled = original.copy()
+            shuffled[:, column] = rng.permutation(shuffled[:, column])
+            change = self._predicted(shuffled) - before
+            reliance[column] = np.sqrt((change**2).sum(axis=1).mean()) / spread[column]
+        return reliance
 
     def _train_on(self, indices: IndexArray, epochs: int) -> None:
         everything = np.arange(self._n_classes)
@@ -168,16 +204,44 @@ class SklearnLearner:
             constant = np.zeros((len(indices), self._n_classes))
             constant[:, self._only_class] = 1.0
             return constant
-        rows = self._matrix[indices]
+        return self._predicted(self._matrix[indices])
+
+    def _predicted(self, rows: Any) -> FloatArray:
         # naive Bayes takes the logarithm of the zero prior of an unseen class; what is NaN is dealt with
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if hasattr(self._model, "predict_proba"):
                 known = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
             else:
                 known = softmax(np.asarray(self._model.decision_function(rows), dtype=np.float64))
-        result = np.zeros((len(indices), self._n_classes))
+        result = np.zeros((rows.shape[0], self._n_classes))
         result[:, np.asarray(self._model.classes_, dtype=np.int64)] = known
         return result if self._seen.all() else without(result, ~self._seen)
+
+
+def _weights(model: Any) -> FloatArray:
+    """For every column, how differently the classes weigh it."""
+    weights = np.asarray(model.coef_, dtype=np.float64)
+    if len(weights) > 1:
+        weights = weights - weights.mean(axis=0)
+    return np.asarray(np.sqrt((weights**2).sum(axis=0)))
+
+
+def _turned(rows: Any, weights: FloatArray) -> FloatArray:
+    """Every column by its weight, of sparse rows the leading axes of that; turned at random.
+
+    Turned, all columns of the view are about equally wide, and whoever evens the widths of columns does not
+    take the weights away again.
+    """
+    if hasattr(rows, "tocsr"):
+        from sklearn.decomposition import TruncatedSVD
+
+        weighted = rows.multiply(weights).tocsr()
+        axes = max(1, min(AXES_OF_WORDS, *(side - 1 for side in weighted.shape)))
+        columns = TruncatedSVD(axes, random_state=0).fit_transform(weighted)
+    else:
+        columns = np.asarray(rows, dtype=np.float64) * weights
+    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(columns.shape[1],) * 2))
+    return np.asarray(columns @ turn, dtype=np.float64)
 
 
 def _seed_everything(model: Any, seed: int) -> None:

@@ -52,27 +52,32 @@ def test_the_thresholds_are_those_that_are_documented(moved: Thresholds) -> None
 
 
 @pytest.mark.parametrize(
-    ("kept", "elsewhere", "expected"),
+    ("seen", "elsewhere", "expected"),
     [
         (0.6, 0.8, "planted"),
-        (0.6, 0.61, "undecided"),
-        (0.6, 0.59, "undecided"),
-        (0.6, 0.45, "natural"),
+        (0.6, 0.65, "undecided"),
+        (0.6, 0.5, "natural"),
+        (1.0, 1.0, "planted"),
         (0.1, 0.0, "planted"),
-        (0.25, 0.19, "natural"),
+        (0.25, 0.0, "natural"),
     ],
 )
-def test_what_is_surely_something_else_may_keep_as_large_a_part(
-    kept: float, elsewhere: float, expected: str
+def test_what_is_surely_something_else_keeps_nothing_under_its_label(
+    seen: float, elsewhere: float, expected: str
 ) -> None:
     """A mark that judges see as well, on samples that they call something else."""
-    assert verdict(20.0, kept, elsewhere=elsewhere) == expected
+    assert verdict(20.0, seen, elsewhere=elsewhere) == expected
+    assert evidence(20.0, seen, elsewhere=elsewhere).kept == pytest.approx(seen * (1.0 - elsewhere))
 
 
-def test_where_every_column_is_a_mark_only_what_is_surely_something_else_goes() -> None:
-    plain = Thresholds(kept=0.0)
-    assert verdict(20.0, 0.02, elsewhere=0.0, thresholds=plain) == "natural"
-    assert verdict(20.0, 0.02, elsewhere=0.5, thresholds=plain) == "planted"
+@pytest.mark.parametrize(
+    ("agreement", "expected"), [(0.0, "planted"), (0.4, "planted"), (0.5, "undecided"), (0.6, "natural")]
+)
+def test_where_every_rare_value_is_a_mark_right_labels_stay(agreement: float, expected: str) -> None:
+    plain = Thresholds(right_labels=False)
+    measured = Evidence(1, 50, Separation(20.0, 0.2), Separation(1.0, 0.2), agreement, 0.0, 2)
+    assert decide(measured, plain) == expected
+    assert decide(measured, USUAL) == "planted"
 
 
 def test_what_is_measured_less_exactly_is_less_often_decided() -> None:
@@ -91,7 +96,10 @@ def test_the_error_of_what_is_kept() -> None:
     rng = np.random.default_rng(0)
     drawn = rng.normal(3.0, 0.3, 20_000) / rng.normal(12.0, 0.8, 20_000)
     assert measured.kept == 0.25
-    assert measured.kept_error == pytest.approx(float(drawn.std()), rel=0.05)
+    assert measured.seen_error == pytest.approx(float(drawn.std()), rel=0.05)
+    half = Evidence(1, 50, measured.met, measured.unmet, 0.0, 0.5, 2)
+    drawn *= 1.0 - rng.normal(0.5, half.error_of(0.5), 20_000)
+    assert half.kept_error == pytest.approx(float(drawn.std()), rel=0.05)
 
 
 def test_what_a_planted_group_is() -> None:
@@ -101,10 +109,9 @@ def test_what_a_planted_group_is() -> None:
 
 
 def test_the_error_of_a_share() -> None:
-    apart = Separation(9.0, 0.1)
-    half, none = (Evidence(1, 100, apart, apart, 0.0, share, 2) for share in (0.5, 0.0))
-    assert half.elsewhere_error == pytest.approx(0.05)
-    assert 0.005 < none.elsewhere_error < 0.02
+    measured = Evidence(1, 100, Separation(9.0, 0.1), Separation(9.0, 0.1), 0.0, 0.0, 2)
+    assert measured.error_of(0.5) == pytest.approx(0.05)
+    assert 0.005 < measured.error_of(0.0) < 0.02
 
 
 def test_the_reason_says_the_numbers() -> None:

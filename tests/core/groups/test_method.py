@@ -74,6 +74,23 @@ def test_what_is_planted_in_most_of_a_class_is_told_from_the_rest(size: int) -> 
     assert result.votes.asked[:, whole].sum(axis=0).tolist() == [1] * len(whole)
 
 
+@pytest.mark.parametrize("size", [150, 280])
+def test_never_are_both_sides_of_a_class_removed(size: int) -> None:
+    """Each side is a mark on right labels to the judge that met the other: one may be planted, not both."""
+    result = World(marked=np.arange(400, 400 + size)).clean(GroupSettings(canaries=False))
+    sides = [group for group in result.groups if group.label == 1]
+    assert len(sides) == 2
+    assert sum(group.removed for group in sides) < 2
+    assert (result.keep[400:800]).any()
+
+
+def test_marks_on_right_labels_stay_where_it_is_said() -> None:
+    settings = GroupSettings(right_labels=False)
+    assert removed(World(marked=np.arange(800, 860)).clean(settings)) == []
+    planted = np.arange(400, 440)
+    assert removed(World(planted=planted).clean(settings)) == planted.tolist()
+
+
 def test_each_is_judged_for_itself() -> None:
     everything = World(
         planted=np.arange(400, 440), natural=np.arange(800, 840), marked=np.arange(100, 160)

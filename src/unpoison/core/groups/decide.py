@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 from unpoison.core.groups.separation import NOT_MEASURED, TINY, Separation
 
+MOSTLY = 0.5
+"""Of a group that judges call by its label less often than this, they say that it is something else."""
 Verdict: TypeAlias = Literal["planted", "natural", "undecided"]
 
 
@@ -18,8 +20,9 @@ class Thresholds:
     met: float = 6.0
     """A planted group stands apart by so many standard deviations, or more, for models that trained on it;"""
     kept: float = 0.2
-    """judges, which met nothing like it, see at most this part of that distance, or at most as large a part
-    as the part of the group that they surely call something else."""
+    """judges, which met nothing like it, leave at most this part of that distance to it under its label."""
+    right_labels: bool = True
+    """Whether a mark on right labels counts as planted."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +44,36 @@ class Evidence:
 
     @property
     def kept(self) -> float:
-        """How much of its distance the group keeps for judges."""
-        return self.unmet.z / max(self.met.z, TINY)
+        """How much of its distance the group keeps for judges, and under its own label.
+
+        The part that they still see, times the part of the group that they do not surely call another class.
+        """
+        return self.seen * (1.0 - self.elsewhere)
 
     @property
     def kept_error(self) -> float:
         """Standard error of ``kept``."""
-        return hypot(self.unmet.error, self.kept * self.met.error) / max(self.met.z, TINY)
+        return hypot((1.0 - self.elsewhere) * self.seen_error, self.seen * self.error_of(self.elsewhere))
 
     @property
-    def elsewhere_error(self) -> float:
-        """Standard error of ``elsewhere``, a share of so many; never that of none or all."""
-        share = (self.elsewhere * self.size + 1.0) / (self.size + 2.0)
+    def seen(self) -> float:
+        """How much of its distance judges still see, under whatever label."""
+        return self.unmet.z / max(self.met.z, TINY)
+
+    @property
+    def seen_error(self) -> float:
+        """Standard error of ``seen``."""
+        return hypot(self.unmet.error, self.seen * self.met.error) / max(self.met.z, TINY)
+
+    def error_of(self, share: float) -> float:
+        """Standard error of a share of the group; never that of none or all."""
+        share = (share * self.size + 1.0) / (self.size + 2.0)
         return sqrt(share * (1.0 - share) / self.size)
 
     @property
     def kind(self) -> str:
         """What a planted group is, by what judges call it."""
-        return "filed under the wrong class" if self.agreement < 0.5 else "a mark on right labels"
-
-    def beyond(self, thresholds: Thresholds) -> tuple[float, float]:
-        """By how much it keeps more than a planted group does, and the standard error of that."""
-        if self.elsewhere > thresholds.kept:
-            return self.kept - self.elsewhere, hypot(self.kept_error, self.elsewhere_error)
-        return self.kept - thresholds.kept, self.kept_error
+        return "filed under the wrong class" if self.agreement < MOSTLY else "a mark on right labels"
 
     def reason(self, verdict: Verdict) -> str:
         """Why it was decided so, in one sentence."""
@@ -91,9 +100,10 @@ def decide(evidence: Evidence, thresholds: Thresholds) -> Verdict:
     >>> decide(Evidence(2, 100, apart, apart, 0.0, 0.5, 1), Thresholds())
     'natural'
     """
-    met, (beyond, error) = evidence.met, evidence.beyond(thresholds)
-    if met.z - met.error >= thresholds.met and beyond + error <= 0.0:
-        return "planted"
-    if met.z + met.error < thresholds.met or beyond - error > 0.0:
+    met, (kept, error) = evidence.met, (evidence.kept, evidence.kept_error)
+    met_by, gone_by = met.z - thresholds.met, thresholds.kept - kept
+    called_by = 1.0 if thresholds.right_labels else MOSTLY - evidence.agreement
+    margins = ((met_by, met.error), (gone_by, error), (called_by, evidence.error_of(evidence.agreement)))
+    if any(margin + error < 0.0 for margin, error in margins):
         return "natural"
-    return "undecided"
+    return "planted" if all(margin >= error for margin, error in margins) else "undecided"

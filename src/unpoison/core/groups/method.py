@@ -230,8 +230,9 @@ class _Run:
             self._evidence(candidate, hearing, number)
             for number, candidate in enumerate(candidates, start=already + 1)
         ]
-        thresholds = Thresholds(self.settings.met, self.settings.kept)
-        return _Judged(candidates, evidence, [decide(each, thresholds) for each in evidence])
+        thresholds = Thresholds(self.settings.met, self.settings.kept, self.settings.right_labels)
+        verdicts = [decide(each, thresholds) for each in evidence]
+        return _Judged(candidates, evidence, _never_both(candidates, evidence, verdicts))
 
     def _usual_confidence(self, judges: _Panel, heard: BoolArray, j: int) -> FloatArray:
         """By class, the confidence that all but a tenth reach of what a judge rightly calls so, untrained."""
@@ -286,6 +287,22 @@ def _candidates(found: Arrays) -> list[_Candidate]:
     return [
         _Candidate(group, Separation(z, error), int(side))
         for group, (z, error, side) in zip(groups, numbers, strict=True)
+    ]
+
+
+def _never_both(
+    candidates: list[_Candidate], evidence: list[Evidence], verdicts: list[Verdict]
+) -> list[Verdict]:
+    """Of a class that falls into two, both sides were not planted; if both look so, who knows which."""
+    planted = [
+        each.label
+        for candidate, each, verdict in zip(candidates, evidence, verdicts, strict=True)
+        if candidate.side != NO_SIDE and verdict == "planted"
+    ]
+    both = {label for label in planted if planted.count(label) > 1}
+    return [
+        "undecided" if candidate.side != NO_SIDE and each.label in both else verdict
+        for candidate, each, verdict in zip(candidates, evidence, verdicts, strict=True)
     ]
 
 
