@@ -11,7 +11,14 @@ from unpoison.attacks.base import Samples, Truth
 from unpoison.attacks.catalog import check_options
 from unpoison.core.learner import Assessment
 from unpoison.core.result import Cost
-from unpoison.evaluation.attack_sets import FIELD, HELD_OUT_OF_TABLES, attack_sets, field_attack, held_out
+from unpoison.evaluation.attack_sets import (
+    FIELD,
+    HELD_OUT_OF_TABLES,
+    attack_sets,
+    field_attack,
+    held_out_attacks,
+    held_out_sets,
+)
 from unpoison.evaluation.experiment import Arena, _shared
 from unpoison.evaluation.scales import FULL
 from unpoison.evaluation.scenarios import Scenario, by_name, of_table
@@ -118,7 +125,7 @@ def test_no_two_sets_share_an_attack() -> None:
         assert not same
 
 
-DRAWN = [scenario for scenario, _ in held_out()]
+DRAWN = held_out_attacks()
 
 
 def test_what_is_held_out_was_drawn_in_proportion() -> None:
@@ -137,12 +144,29 @@ def test_every_attack_of_the_field_is_held_out_once() -> None:
     assert Counter(each.dataset for each in of_field) == {"cifar10": 6, "gtsrb": 6}
     for each in of_field:
         check_options(each.attack, each.options)
-        assert by_name(each.name) == each
+
+
+def test_the_held_out_sets_hold_every_attack_once_and_none_meets_another() -> None:
+    sets = held_out_sets()
+    assert sorted(each.name for scenario in sets for each in scenario.attacks) == sorted(
+        each.name for each in DRAWN
+    )
+    assert sorted(each.seeds[0] for scenario in sets for each in scenario.attacks) == list(range(7000, 7040))
+    for scenario in sets:
+        classes = [
+            each.options[name]
+            for each in scenario.attacks
+            for name in ("source", "target")
+            if name in each.options
+        ]
+        assert len(set(classes)) == len(classes)
+        assert len(scenario.attacks) == 1 or classes
+        assert by_name(scenario.name) == scenario
+    assert FULL.held_out == tuple((scenario.name, 0) for scenario in sets)
 
 
 def test_the_draw_is_the_one_that_was_committed() -> None:
     """Another order of the catalog or another generator would draw others."""
-    digest = hashlib.sha256(repr([(each.name, seed) for each, seed in held_out()]).encode()).hexdigest()
-    assert digest[:16] == "c20e1b34eba112bf"
-    assert FULL.held_out[0] == (DRAWN[0].name, 7000)
-    assert [seed for _, seed in FULL.held_out] == list(range(7000, 7040))
+    told = [(each.name, [attack.name for attack in each.attacks]) for each in held_out_sets()]
+    digest = hashlib.sha256(repr(told).encode()).hexdigest()
+    assert digest[:16] == "c61ffa5bba3f3a3b"

@@ -7,6 +7,7 @@ any of them was run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -166,9 +167,13 @@ HELD_OUT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 """Where ``FIELD`` leaves the amount open: 5% and 10% of CIFAR-10; 20% of a class, which is 2% of it."""
 
 
+MOST_IN_A_SET = 4
+"""Attacks that share a held-out set."""
+
+
 @cache
-def held_out() -> tuple[tuple[Scenario, int], ...]:
-    """Scenarios, each with its seed: those of the paper, then one for each of the field's."""
+def held_out_attacks() -> tuple[Scenario, ...]:
+    """The held-out scenarios, each with its seed: those of the paper, then one of each of the field's."""
     rng = np.random.default_rng(HELD_OUT_SEED)
     chosen: list[Scenario] = []
     for table, count in HELD_OUT_OF_TABLES.items():
@@ -182,6 +187,39 @@ def held_out() -> tuple[tuple[Scenario, int], ...]:
             more["source"] = source
         if kind == "tact":
             more["cover-from"] = ",".join(map(str, covers))
-        seed = FIRST_SEED + len(chosen)
-        chosen.append(field_attack(dataset, kind, target=target, seed=seed, **more))
-    return tuple((each, FIRST_SEED + k) for k, each in enumerate(chosen))
+        chosen.append(field_attack(dataset, kind, target=target, seed=0, **more))
+    return tuple(replace(each, seeds=(FIRST_SEED + k,)) for k, each in enumerate(chosen))
+
+
+@cache
+def held_out_sets() -> tuple[Scenario, ...]:
+    """The held-out scenarios on as few training sets as have room for them.
+
+    Each joins the first set with none of its classes: no two of a set have a target in common, or a source,
+    and nobody's source is another's target. An attack on every class has a set of its own.
+    """
+    sets: list[list[Scenario]] = []
+    for attack in held_out_attacks():
+        fitting = (each for each in sets if len(each) < MOST_IN_A_SET and _fits(attack, each))
+        joined = next(fitting, None)
+        if joined is None:
+            sets.append(joined := [])
+        joined.append(attack)
+    number = dict.fromkeys(HELD_OUT_CLASSES, 0)
+    named = []
+    for attacks in sets:
+        dataset = attacks[0].dataset
+        number[dataset] += 1
+        named.append(_set(f"{dataset}-held-out-{number[dataset]}", *attacks))
+    return tuple(named)
+
+
+def _fits(attack: Scenario, others: list[Scenario]) -> bool:
+    if any(each.dataset != attack.dataset or not _classes(each) for each in others) or not _classes(attack):
+        return False
+    return all(_classes(attack).isdisjoint(_classes(each)) for each in others)
+
+
+def _classes(attack: Scenario) -> set[int]:
+    """The classes that an attack is about; none for one that is about all."""
+    return {attack.options[name] for name in ("source", "target") if name in attack.options}

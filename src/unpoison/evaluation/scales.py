@@ -13,7 +13,7 @@ from typing import Any
 
 from unpoison.attacks.options import meant
 from unpoison.errors import InputError
-from unpoison.evaluation.attack_sets import held_out as drawn_scenarios
+from unpoison.evaluation.attack_sets import held_out_sets
 from unpoison.evaluation.scenarios import NETWORKS, PAPER_EPOCHS, Scenario
 from unpoison.learners.recipes import PAPER as PAPER_RECIPES
 
@@ -121,7 +121,7 @@ FULL = Scale(
         for dataset, epochs, size in (("cifar10", 20, None), ("gtsrb", 8, None), ("imagenette", 16, 64))
     },
     own_networks=False,
-    held_out=tuple((scenario.name, seed) for scenario, seed in drawn_scenarios()),
+    held_out=tuple((scenario.name, scenario.seeds[0]) for scenario in held_out_sets()),
 )
 """All of the data and the paper's own defense settings, with a network that a CPU can train. ISPL trains it
 as the paper trains the network that it stands in for: plain SGD, that network's rate and decay. Victims are

@@ -156,10 +156,9 @@ def tables() -> tuple[str, ...]:
 
 @cache
 def _by_name() -> dict[str, Scenario]:
-    from unpoison.evaluation.attack_sets import attack_sets, held_out
+    from unpoison.evaluation.attack_sets import attack_sets, held_out_sets
 
-    drawn = (scenario for scenario, _ in held_out())
-    return {scenario.name: scenario for scenario in (*catalog(), *attack_sets(), *drawn)}
+    return {scenario.name: scenario for scenario in (*catalog(), *attack_sets(), *held_out_sets())}
 
 
 @cache
