@@ -58,6 +58,8 @@ def test_a_replay_decides_as_the_run_did_and_trains_nothing(
     assert (found.planted, found.lost) == (result["planted"], result["false_positives"])
     assert found.found == result["planted"] - result["false_negatives"]
     assert list(found.groups) == result["groups"]
+    assert list(found.canaries) == result["canaries"]
+    assert all(0 <= each["found"] <= each["size"] for each in found.canaries)
 
 
 def test_another_rule_is_tried_on_the_same_evidence(run: tuple[Path, dict[str, Any]]) -> None:

@@ -31,6 +31,8 @@ class Decision:
     """What was judged together, in the order of the only row of ``components``, which counts them from 1."""
     voted: BoolArray | None = None
     """What would be kept without the last step, self-training, where a defense has one."""
+    canaries: tuple[dict[str, int], ...] = ()
+    """Of groups that the defense planted itself: label, size, and how many it found."""
 
     @property
     def n_removed(self) -> int:

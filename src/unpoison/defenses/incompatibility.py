@@ -72,4 +72,7 @@ class Incompatibility:
             seed=seed, runner=runner, listener=listener, checkpoints=self.checkpoints,
         )  # fmt: skip
         groups = () if self.method == "ispl" else found.groups  # there, what was removed of each class
-        return Decision(found.keep, found.suspicion, found.cost, found.components, groups, found.voted)
+        return Decision(
+            found.keep, found.suspicion, found.cost, found.components, groups, found.voted,
+            canaries=tuple(found.notes.get("canaries", ())),
+        )  # fmt: skip

@@ -49,6 +49,7 @@ class Replayed:
     undecided: int
     """Groups that are neither removed nor called natural."""
     groups: tuple[dict[str, Any], ...]
+    canaries: tuple[dict[str, int], ...] = ()
     needs: str = ""
     """What would have to be trained; then nothing else is known."""
 
@@ -146,6 +147,7 @@ def _replayed(record: Path, changes: Mapping[str, Any]) -> Replayed:
         int((removed & ~planted & ~covers).sum()),
         sum(group.undecided for group in decision.groups),
         tuple(told_groups(decision, Truth(planted, covers, labels))),
+        decision.canaries,
     )
 
 

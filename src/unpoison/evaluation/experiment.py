@@ -197,6 +197,7 @@ def _measured(decision: Decision, effect: Effect, truth: Truth) -> dict[str, Any
         "defense_cost": _plain(decision.cost),
         "victim_cost": _plain(effect.cost),
         "groups": told_groups(decision, truth),
+        **({"canaries": list(decision.canaries)} if decision.canaries else {}),
         **_by_component(decision, planted),
     }
 
