@@ -118,4 +118,4 @@ def test_the_reason_says_the_numbers() -> None:
     reason = evidence(13.3, 0.1, elsewhere=0.9).reason("planted")
     assert all(part in reason for part in ("Planted", "filed under the wrong class", "13.3", "1.3", "90%"))
     unknown = evidence(13.3, 0.0, unmet_error=NOT_MEASURED).reason("undecided")
-    assert "nothing that they call the same" in unknown
+    assert "too little of its kind" in unknown

@@ -18,7 +18,7 @@ from unpoison.seeds import Seeds
 from unpoison.types import Arrays
 
 from ..fakes import same_bits
-from .worlds import World
+from .worlds import PER_CLASS, World
 
 
 def removed(result: Sanitization) -> list[int]:
@@ -192,3 +192,15 @@ def test_learners_that_show_nothing_are_refused_before_they_are_trained() -> Non
             np.repeat([0, 1], 50), lambda _seed: Blind(), GroupSettings(),  # type: ignore[arg-type,return-value]
             seeds=Seeds(0), workshop=Workshop(),
         )  # fmt: skip
+
+
+def test_judges_that_hardly_know_a_class_leave_it_undecided() -> None:
+    """Of a class of 34, 21 lie together: the judge of these met six of the others."""
+    labels = np.concatenate([np.repeat([0, 1, 2], PER_CLASS), np.full(34, 3)])
+    planted = np.arange(1200, 1221)
+    few = World(labels=labels, planted=planted).clean(GroupSettings(canaries=False))
+    assert removed(few) == []
+    assert [group.undecided for group in few.groups if group.size == 21] == [True]
+    labels = np.concatenate([np.repeat([0, 1, 2], PER_CLASS), np.full(54, 3)])
+    more = World(labels=labels, planted=planted).clean(GroupSettings(canaries=False))
+    assert removed(more) == planted.tolist()

@@ -84,7 +84,10 @@ class SeeingLearner:
         content = world.labels.copy()
         content[world.planted] = 0
         rng = np.random.default_rng(self.seed)
-        view = rng.normal(size=(len(content), COLUMNS)) + 6.0 * rng.normal(size=(3, COLUMNS))[content]
+        view = (
+            rng.normal(size=(len(content), COLUMNS))
+            + 6.0 * rng.normal(size=(world.labels.max() + 1, COLUMNS))[content]
+        )
         ways = np.eye(COLUMNS)[rng.permutation(COLUMNS)]
         view[world.natural] += world.distance * ways[0]
         if self._knows(world.planted):

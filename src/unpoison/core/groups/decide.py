@@ -53,6 +53,8 @@ class Evidence:
     @property
     def kept_error(self) -> float:
         """Standard error of ``kept``."""
+        if self.unmet.error >= NOT_MEASURED:
+            return NOT_MEASURED
         return hypot((1.0 - self.elsewhere) * self.seen_error, self.seen * self.error_of(self.elsewhere))
 
     @property
@@ -79,7 +81,7 @@ class Evidence:
         """Why it was decided so, in one sentence."""
         met = f"for models that trained on it it stands {self.met.z:.1f} standard deviations from its class"
         if self.unmet.error >= NOT_MEASURED:
-            return f"Undecided: {met}, and judges know nothing that they call the same, to compare it with."
+            return f"Undecided: {met}, and judges know too little of its kind to compare it with."
         unmet = f"{self.unmet.z:.1f} for judges that did not"
         sure = f"which surely call {self.elsewhere:.0%} of it something else"
         if verdict == "planted":

@@ -15,7 +15,7 @@ from unpoison.core.config import GroupSettings
 from unpoison.core.groups.canaries import Canaries, with_canaries
 from unpoison.core.groups.decide import Evidence, Thresholds, Verdict, decide
 from unpoison.core.groups.propose import NO_SIDE, ProposeTask, standardized
-from unpoison.core.groups.separation import NOT_MEASURED, Separation, alike, separation
+from unpoison.core.groups.separation import FEWEST, NOT_MEASURED, Separation, alike, separation
 from unpoison.core.learner import LearnerFactory, check_finite, look_of
 from unpoison.core.result import Group, Sanitization, VoteRecord
 from unpoison.core.sampling import class_members, dealt
@@ -251,13 +251,15 @@ class _Run:
         judges, heard = hearing.judges, hearing.heard
         for j, (view, usual) in enumerate(zip(judges.views, hearing.usual, strict=True)):
             members = candidate.members[heard[j, candidate.members]]
+            met_of_class = np.count_nonzero(~judges.unseen[j] & (self.labels == label))
             if len(members) == 0:
                 continue
             rng = self.seeds.stream("unmet", number, j)
             called = judges.predictions[j].astype(np.int64)
             others = judges.unseen[j] & (~heard[j] if candidate.side else ~heard.any(axis=0))
             like = alike(called, members, others, 3 * len(members) + 300, rng=rng)
-            apart.append(separation(view[members], view[like], rng=rng))
+            if met_of_class >= FEWEST:  # who hardly knows a class cannot tell what is not of it
+                apart.append(separation(view[members], view[like], rng=rng))
             said.append(called[members])
             is_sure = judges.confidences[j, members] >= usual[called[members]]
             sure.append(is_sure & (called[members] != label))

@@ -17,7 +17,7 @@ PER_AXIS = 15
 """Samples compared for each axis of the view that is looked along."""
 
 FEWEST = 2 * FOLDS
-"""Comparison samples without which nothing can be said."""
+"""Samples to compare with, or of a class to have trained on, without which nothing can be said."""
 TINY = float(np.finfo(np.float64).tiny)
 """In place of the spread of what does not vary."""
 
