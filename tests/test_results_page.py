@@ -263,6 +263,28 @@ def test_readme_tells_what_reproduces_on_gtsrb() -> None:
     assert "for 1.2% of the clean signs" in readme
 
 
+def test_the_authors_code_beside_ours() -> None:
+    file = ROOT / "results" / "authors_agreement.jsonl"
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    ours = {line["nesterov"]: line for line in lines}
+
+    def told(name: str, counts: dict[str, Any]) -> list[str]:
+        *found, none = counts["planted_by_component"]
+        components = f"{' '.join(map(str, found))} \\| {none}"
+        return [name, components, str(counts["false_positives"]), str(counts["false_negatives"])]
+
+    rows = rows_of("| code | planted by component | false positives | false negatives |", page=FULL_PAGE)
+    joined = [" | ".join(row).replace("\\ |", "\\|") for row in rows]
+    assert joined == [
+        " | ".join(told("the authors'", ours[False]["theirs"])),
+        " | ".join(told("ours, plain momentum as theirs", ours[False]["ours"])),
+        " | ".join(told("ours, Nesterov momentum", ours[True]["ours"])),
+    ]
+    text = " ".join(FULL_PAGE.split())
+    assert f"alike about {percent(ours[False]['same_decision'])}% of the signs" in text
+    assert f"remove {ours[False]['removed_by_both']} together" in text
+
+
 def test_other_families() -> None:
     header = "| scenario | undefended TMR | perfect filter | `ispl-reduced` | found | clean removed |"
     folder = ROOT / "results" / "families" / "laptop"
