@@ -330,6 +330,7 @@ def test_dirty_label_has_the_authors_marks_where_they_are_known() -> None:
 
 
 FILES = {
+    "gan": "gan",
     "l2": "l2",
     "linf": "clean-label",
     "dirty-label": "dirty-label",
