@@ -42,7 +42,7 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     features, labels = np.asarray(data.features)[part], data.labels[part]
     choice = LearnerChoice("compact", training=TrainingOptions(augmentation="none"))
     factory = choose(choice, features, labels, n_classes=n_classes).factory
-    settings = settings_for(labels, method="expansion", networks=True)
+    settings = settings_for(labels, method="groups", networks=True)
     found = sanitize(labels, factory, settings, seed=Seeds(seed).integer("defense"))
     return {
         "dataset": name,
