@@ -101,12 +101,12 @@ MIXTURES: dict[str, Callable[[np.random.Generator], Mixture]] = {
 }
 
 
-def out_of_subset(mixture: Mixture, seed: int) -> dict[str, Any]:
-    fitted = _ours(mixture, seed, method="out-of-subset")
+def groups(mixture: Mixture, seed: int) -> dict[str, Any]:
+    fitted = _ours(mixture, seed, method="groups")
     return {
-        "out-of-subset: groups": fitted.labels_ > 0,
-        "out-of-subset: vote": fitted.predicted_ != mixture.labels,
-        "out-of-subset: removed": ~fitted.keep_,
+        "groups: judged": fitted.labels_ > 0,
+        "groups: vote": fitted.predicted_ != mixture.labels,
+        "groups: removed": ~fitted.keep_,
     }
 
 
@@ -165,7 +165,7 @@ def _smaller_within(images: FloatArray, labels: LabelArray, make: Callable[[], A
     return smaller
 
 
-METHODS = (out_of_subset, ispl, label_issues, clusters)
+METHODS = (groups, ispl, label_issues, clusters)
 
 
 def measure(mixture: Mixture, seed: int) -> dict[str, tuple[float, float]]:

@@ -22,7 +22,7 @@ from plain_training import EPOCHS, present
 from unpoison.cleaning import CleanOptions, clean
 from unpoison.learners.choose import LearnerChoice
 
-CHANGES = {"models": 4, "judges": 2, "epochs": 1, "min_steps": 1, "alpha_low": 0.02, "alpha_high": 0.05}
+CHANGES = {"epochs": 1, "judge_epochs": 1, "min_steps": 1}
 
 
 def family() -> list[int]:
@@ -73,7 +73,7 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             options = CleanOptions(
-                method="out-of-subset",
+                method="groups",
                 learner=LearnerChoice("compact"),
                 workers=given.workers,
                 changes=CHANGES,

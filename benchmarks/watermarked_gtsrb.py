@@ -1,6 +1,6 @@
 """The whole job on traffic signs: plant a watermark, clean with a network, train before and after.
 
-    python benchmarks/watermarked_gtsrb.py [--limit 16000] [--method out-of-subset|ispl] [--settings auto]
+    python benchmarks/watermarked_gtsrb.py [--limit 16000] [--method groups|ispl] [--settings auto]
         [--source 1] [--target 2] [--epsilon 0.1] [--seed 0] [--out DIR] [--set NAME=VALUE ...]
 
 A peace sign is blended into the upper left corner of a share epsilon of the source class, which is then
@@ -77,7 +77,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--limit", type=int, default=16_000)
-    parser.add_argument("--method", default="out-of-subset")
+    parser.add_argument("--method", default="groups")
     parser.add_argument("--settings", default="auto")
     parser.add_argument("--source", type=int, default=1)
     parser.add_argument("--target", type=int, default=2)

@@ -42,8 +42,8 @@ def finish(
     """Write what a run on ``dataset`` that removed those samples would have written."""
     options = options or LoadOptions()
     facts = RunFacts(
-        settings={"models": 4},
-        method="out-of-subset",
+        settings={"pairs": 2},
+        method="groups",
         learner="logistic",
         seed=0,
         seconds=1.5,
@@ -66,7 +66,7 @@ def decision(dataset: Dataset, removed: Sequence[int], called: str) -> Sanitizat
     asked[3] = np.arange(n) % 2 == 0
     suspicion = np.where(keep, 0.1, 0.8) + np.linspace(0, 0.1, n)
     label = int(dataset.labels[removed[0]]) if len(removed) else 0
-    groups = (Group(label, len(removed), True, number, {"sharpness": 0.8, "agreement": 0.25}),)
+    groups = (Group(label, len(removed), True, number, {"met": 13.0, "agreement": 0.25}),)
     return Sanitization(
         keep=keep,
         suspicion=suspicion,

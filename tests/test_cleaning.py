@@ -19,7 +19,7 @@ from unpoison.learners.defaults import LEARNERS
 from unpoison.outputs import WORK_FOLDER
 from unpoison.outputs.verify import verify
 
-FEW_MODELS: dict[str, Any] = {"models": 4, "judges": 2, "epochs": 5, "min_steps": 5}
+FEW_MODELS: dict[str, Any] = {"pairs": 1, "epochs": 5, "judge_epochs": 2, "min_steps": 5}
 FEW_ROUNDS: dict[str, Any] = {
     "rounds": 2,
     "restarts": 1,
@@ -40,9 +40,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 FEW: dict[str, dict[str, Any]] = {
     "ispl": FEW_ROUNDS,
-    "out-of-subset": FEW_MODELS,
-    "groups": {"epochs": 2, "further_epochs": 2, "judge_epochs": 2, "min_steps": 5, "met": 2.0},
-    "expansion": {name: value for name, value in FEW_MODELS.items() if name != "models"},
+    "groups": {"epochs": 2, "judge_epochs": 2, "min_steps": 5, "met": 2.0},
 }
 
 
@@ -53,14 +51,12 @@ def test_every_learner_with_both_methods(learner: str, method: str, source: Path
     record = clean(str(source), tmp_path / "out", options=options)
     assert (record["learner"], record["method"]) == (learner, method)
     rows = manifest_rows(tmp_path / "out")
-    assert len(rows) == record["data"]["n"] == 80
+    assert len(rows) == record["data"]["n"] == 240
     assert any(row["keep"] == "true" for row in rows)
     assert verify(tmp_path / "out") == []
 
 
-@pytest.mark.parametrize(
-    ("method", "preset"), [("out-of-subset", "auto"), *[("ispl", name) for name in PRESETS]]
-)
+@pytest.mark.parametrize(("method", "preset"), [("groups", "auto"), *[("ispl", name) for name in PRESETS]])
 def test_every_named_setting_in_full(method: str, preset: str, source: Path, tmp_path: Path) -> None:
     record = clean(str(source), tmp_path / "out", options=CleanOptions(method=method, preset=preset))
     assert record["settings"]["method"] == method
@@ -77,7 +73,7 @@ def test_the_record_tells_what_was_done(source: Path, tmp_path: Path) -> None:
     assert record == json.loads((tmp_path / "out" / "run.json").read_text())
     assert record == read_record(tmp_path / "out")
     assert record["tool"] == {"name": "unpoison", "version": __version__}
-    assert (record["seed"], record["command"], record["settings"]["models"]) == (9, "by hand", 4)
+    assert (record["seed"], record["command"], record["settings"]["pairs"]) == (9, "by hand", 1)
     assert record["timings"]["seconds"] > 0
 
 
@@ -86,7 +82,7 @@ def test_the_defaults_find_what_was_planted(source: Path, tmp_path: Path) -> Non
     keep = np.array([row["keep"] == "true" for row in manifest_rows(tmp_path / "out")])
     assert (~keep).tolist() == planted().truth.tolist()
     (group,) = (group for group in record["result"]["groups"] if group["removed"])
-    assert (group["label"], group["called"], group["size"]) == ("7", "1", 4)
+    assert (group["label"], group["called"], group["size"]) == ("7", "1", 12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -105,8 +101,8 @@ def test_progress_is_told_in_order(source: Path, tmp_path: Path) -> None:
     stages = list(dict.fromkeys(event.stage for event in events))
     assert stages == [
         "reading the data",
-        "models on random subsets",
-        "groups",
+        "a model on everything",
+        "groups that stand apart",
         "judges",
         "writing the results",
     ]
@@ -126,8 +122,8 @@ def test_resumed_rounds_are_told_apart(source: Path, tmp_path: Path, monkeypatch
     clean(str(source), tmp_path / "out", options=options, listener=events.append)
     assert {event.stage: event.resumed for event in events} == {
         "reading the data": 0,
-        "models on random subsets": 4,
-        "groups": 1,
+        "a model on everything": 1,
+        "groups that stand apart": 1,
         "judges": 2,
         "writing the results": 0,
     }

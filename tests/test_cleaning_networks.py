@@ -29,12 +29,7 @@ from unpoison.outputs.verify import verify
 
 GTSRB = Path(__file__).resolve().parents[2] / "shared" / "data" / "gtsrb_32.npz"
 CHANGES: dict[str, dict[str, Any]] = {
-    "expansion": {
-        "epochs": 1, "further_epochs": 1, "further_epochs_if_known": 1, "min_steps": 12,
-        "sharpness": 0.1, "samples_per_axis": 10,
-    },
-    "groups": {"epochs": 1, "further_epochs": 1, "judge_epochs": 1, "min_steps": 12, "met": 2.0},
-    "out-of-subset": {"models": 4, "judges": 2, "epochs": 1, "min_steps": 12},
+    "groups": {"epochs": 1, "judge_epochs": 1, "min_steps": 12, "met": 2.0},
     "ispl": {
         "rounds": 2, "restarts": 1, "first_epochs": 1, "epochs": 1, "weak_epochs": 1, "min_steps": 6,
         "weak_min_steps": 12, "self_training_updates": 2, "self_training_interval": 1,
@@ -73,9 +68,8 @@ def test_the_same_seed_gives_the_same_mask(method: str, signs: Path, tmp_path: P
     assert one == two
     for record in records:
         assert record["learner"] == "compact"
-        assert record["training"]["augmentation"] == (
-            "crop" if method in ("ispl", "out-of-subset") else "none"
-        )
+        assert record["training"]["augmentation"] == ("crop" if method == "ispl" else "none")
+        assert record["settings"].get("effort") == ("standard" if method == "groups" else None)
         assert record["training"]["threads"] == 1
         assert record["versions"]["torch"]
         assert record["cost"]["flops"] > 1e9
@@ -88,22 +82,22 @@ def test_the_same_seed_gives_the_same_mask(method: str, signs: Path, tmp_path: P
 
 def test_another_seed_and_other_training_are_other_runs(signs: Path, tmp_path: Path) -> None:
     def manifest(name: str, **given: Any) -> Any:
-        clean(str(signs), tmp_path / name, options=options("out-of-subset", **given))
+        clean(str(signs), tmp_path / name, options=options("groups", **given))
         return manifest_bytes(tmp_path / name)
 
     plain = manifest("plain")
     assert manifest("seed", seed=1) != plain
-    assert manifest("augment", augment="none") != plain
+    assert manifest("augment", augment="crop") != plain
     other = replace(NETWORK, training=replace(NETWORK.training, threads=2))
     with pytest.raises(CheckpointError, match=r"training was .*'threads': 1.* and is .*'threads': 2"):
-        clean(str(signs), tmp_path / "plain", options=options("out-of-subset", learner=other, resume=True))
+        clean(str(signs), tmp_path / "plain", options=options("groups", learner=other, resume=True))
 
 
 def test_a_network_of_the_paper(signs: Path, tmp_path: Path) -> None:
     wanted = options(
-        "out-of-subset",
+        "groups",
         learner=replace(NETWORK, name="resnet32"),
-        changes={"models": 2, "judges": 2, "epochs": 1, "min_steps": 1},
+        changes={"epochs": 1, "judge_epochs": 1, "min_steps": 1, "canaries": False},
     )
     record = clean(str(signs), tmp_path / "out", options=wanted)
     assert record["training"]["recipe"]["schedule"] == "steps"
@@ -133,5 +127,5 @@ def test_an_own_network_on_the_command_line(signs: Path, tmp_path: Path) -> None
 def test_images_that_are_too_small_for_a_network(tmp_path: Path) -> None:
     np.savez(tmp_path / "small.npz", x=np.zeros((8, 8, 8, 1), dtype=np.uint8), y=np.arange(8) % 2)
     with pytest.raises(InputError, match="at least 16 pixels a side, got 8 x 8"):
-        clean(str(tmp_path / "small.npz"), tmp_path / "out", options=options("out-of-subset"))
+        clean(str(tmp_path / "small.npz"), tmp_path / "out", options=options("groups"))
     assert not (tmp_path / "out").exists()

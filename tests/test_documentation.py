@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -235,13 +234,3 @@ def test_the_reference_has_the_public_names_and_every_command(site: Path) -> Non
 def test_names_in_docstrings_are_plain(site: Path) -> None:
     for page in (site / "reference").glob("*.html"):
         assert not re.search(r":(class|meth|data|mod|func):", page.read_text(encoding="utf-8"))
-
-
-def test_the_pictures_of_the_method_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    script = runpy.run_path(str(DOCS / "figures.py"))
-    run = script["judge_digits"]()
-    for draw, name in ((script["draw_movement"], "movement.png"), (script["draw_verdict"], "verdict.png")):
-        draw(run, tmp_path / name)
-        assert (tmp_path / name).stat().st_size > 10_000
-        assert (DOCS / "images" / f"method-{name}").is_file()

@@ -21,7 +21,7 @@ from unpoison.runners.local import LocalRunner
 
 METHODS: dict[str, dict[str, Any]] = {
     "ispl": {"method": "ispl", "rounds": 2, "restarts": 1, "self_training": False},
-    "out-of-subset": {"method": "out-of-subset", "models": 4, "judges": 2},
+    "groups": {"method": "groups"},
 }
 
 
@@ -71,10 +71,9 @@ def test_parameters_can_be_read_set_and_cloned() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"method": "magic"},
-            "The 'method' parameter must be one of ispl, groups, expansion, out-of-subset. Got 'magic'",
-        ),
+        ({"method": "magic"}, "The 'method' parameter must be one of ispl, groups. Got 'magic'"),
+        ({"method": "expansion"}, "The method 'expansion' was replaced by 'groups'. Use method 'groups'"),
+        ({"method": "out-of-subset"}, "The method 'out-of-subset' was replaced by 'groups'"),
         ({"settings": "best"}, "The 'settings' parameter must be one of auto, .*. Got 'best' instead"),
         ({"rounds": 0}, "The 'rounds' parameter of IsplSettings must be a whole number .*. Got 0 instead"),
         ({"rounds": 2.5}, "The 'rounds' parameter of IsplSettings must be .*. Got 2.5 instead"),
@@ -104,26 +103,14 @@ def test_bad_parameters_are_named_when_fitting(changes: dict[str, Any], message:
         subject.fit(*rows_and_labels())
 
 
-@pytest.mark.parametrize("name", ["models", "judges"])
-def test_bad_parameters_of_the_other_method(name: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"The '{name}' parameter of OutOfSubsetSettings must be .* Got 1 in"
-    ):
-        small("out-of-subset", **{name: 1}).fit(*rows_and_labels())
-
-
 def test_parameters_of_the_other_method_are_not_looked_at() -> None:
-    small("ispl", models=-1, judges="?").fit(*rows_and_labels())
-    small("out-of-subset", rounds=-1, keep_rule="?", alpha=7).fit(*rows_and_labels())
-    small("out-of-subset").set_params(method="expansion", models=-1).fit(*rows_and_labels())
+    small("groups", rounds=-1, keep_rule="?", alpha=7).fit(*rows_and_labels())
 
 
 def test_parameters_reach_the_settings() -> None:
     fitted = small("ispl", rounds=3, restarts=2).fit(*rows_and_labels())
     assert fitted.components_.shape == (2, 60)
     assert set(fitted.labels_.tolist()) <= {-1, 0, 1, 2}
-    fitted = small("out-of-subset", models=5, judges=3).fit(*rows_and_labels())
-    assert fitted.result_.cost.scored == (5 + 3) * 60
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
@@ -255,6 +242,10 @@ def test_with_an_estimator_they_are_not(method: str) -> None:
 @pytest.mark.parametrize("labels", [[0, 1], [0, 0, 1], [0, 0, 1, 1], [0, 1, 2, 3]])
 def test_a_handful_of_samples(method: str, labels: list[int]) -> None:
     rows = np.arange(len(labels), dtype=float)[:, None]
+    if method == "groups" and len(set(labels)) == len(labels):
+        with pytest.raises(ValueError, match="Every class has one sample"):
+            small(method, estimator=None).fit(rows, labels)
+        return
     subject = small(method, estimator=None).fit(rows, labels)
     assert subject.keep_.shape == (len(labels),)
 
@@ -400,7 +391,7 @@ def test_a_learner_by_name(method: str) -> None:
     [
         ({}, "judge 1"),
         ({"rounds": 2, "restarts": 1}, "restart 1, round 1"),
-        ({"method": "expansion"}, "model 1"),
+        ({"rounds": 2, "method": "groups"}, "judge 1"),
     ],
 )
 def test_the_method_follows_from_what_is_given(given: dict[str, Any], voter: str) -> None:

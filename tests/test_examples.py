@@ -61,13 +61,13 @@ def test_the_github_action(work: Path) -> None:
     page.touch()
     done = shell(script, work, GITHUB_STEP_SUMMARY=str(page))
     assert (done.returncode, done.stderr) == (1, ""), "5% were planted, 1% is allowed"
-    assert page.read_text(encoding="utf-8").startswith("## unpoison: 4 of 80 samples (5.0%) look planted")
+    assert page.read_text(encoding="utf-8").startswith("## unpoison: 12 of 240 samples (5.0%) look planted")
     (kept,) = (step["with"]["path"] for step in steps if "upload-artifact" in step.get("uses", ""))
     assert all((work / name).is_file() for name in kept.split())
     (uploaded,) = (step["with"]["sarif_file"] for step in steps if "upload-sarif" in step.get("uses", ""))
     results = json.loads((work / uploaded).read_bytes())["runs"][0]["results"]
     uris = [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in results]
-    assert len(uris) == 4
+    assert len(uris) == 12
     assert all((work / uri.replace("%20", " ")).is_file() for uri in uris)
 
 
@@ -81,7 +81,7 @@ def test_the_dvc_stage(work: Path) -> None:
         name if isinstance(name, str) else next(iter(name)) for name in stage["outs"] + stage["metrics"]
     ]
     assert sorted(path.name for path in work.iterdir()) == sorted(["data", *outputs])
-    assert json.loads((work / "cleaned.json").read_bytes())["result"]["n_removed"] == 4
+    assert json.loads((work / "cleaned.json").read_bytes())["result"]["n_removed"] == 12
     assert {path: path.stat().st_nlink for path in before} == dict.fromkeys(before, 1)
 
 

@@ -1,6 +1,6 @@
 """docs/results.md and its archive say what was recorded: their tables are computed again from the files.
 
-So is the ablation of docs/method.md.
+So is the ablation of ISPL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from unpoison.cli.app import app
 ROOT = Path(__file__).resolve().parents[1]
 FULL_PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "archive" / "results-6000.md").read_text(encoding="utf-8")
-METHOD = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```console\n\$ (unpoison [^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PRINTED = [*BLOCK.findall(FULL_PAGE), *BLOCK.findall(PAGE)]
 RECORDED = ROOT / "results" / "laptop"
@@ -178,7 +177,7 @@ def test_attacks_that_do_not_take_hold_are_told(folder: Path) -> None:
 def test_the_ablation_of_the_papers_method(nth: int, scenario: str) -> None:
     lines = (ROOT / "results" / "ispl_ablation.jsonl").read_text(encoding="utf-8").splitlines()
     header = "| variant | cost in epochs | found | clean removed | TMR | accuracy |"
-    assert {variant.strip("`"): told for variant, *told in rows_of(header, nth, page=METHOD)} == {
+    assert {variant.strip("`"): told for variant, *told in rows_of(header, nth)} == {
         found["variant"]: [
             f"{found['cost']:.1f}",
             f"{100 * found['found']:.0f}%",

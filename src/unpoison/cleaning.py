@@ -12,9 +12,9 @@ from typing import Any
 
 from unpoison import __version__
 from unpoison.core.checkpoint import FolderCheckpoints, check_same
-from unpoison.core.config import Settings
+from unpoison.core.config import GroupSettings, Settings
 from unpoison.core.pipeline import sanitize
-from unpoison.core.presets import settings_for, usual_method
+from unpoison.core.presets import USUAL_EFFORT, settings_for, usual_method
 from unpoison.core.result import Cost
 from unpoison.data.container import Dataset
 from unpoison.data.load import HUB_PREFIX, LoadOptions, load
@@ -31,9 +31,11 @@ class CleanOptions:
     """How to clean. The defaults suit a first run."""
 
     method: str | None = None
-    """None: ``ispl`` with the paper's or authors' settings, else ``expansion`` for networks and
-    ``out-of-subset`` for plain classifiers."""
+    """None: ``ispl`` with the paper's or authors' settings, else ``groups``."""
     preset: str = "auto"
+    effort: str | None = None
+    """How long ``groups`` trains networks: ``quick``, ``standard`` (None) or ``thorough``. Plain classifiers
+    train in moments: for them it changes nothing."""
     learner: LearnerChoice = field(default_factory=LearnerChoice)
     augment: str | None = None
     """How images are varied in training; None leaves that to the dataset."""
@@ -52,6 +54,8 @@ class _Job:
 
     dataset: Dataset
     settings: Settings
+    told: dict[str, Any]
+    """The settings, and the effort where they follow from it."""
     learner: Chosen
     identity: dict[str, Any]
     """What must be the same for two runs to give the same result."""
@@ -105,7 +109,7 @@ def clean(
 def _read(source: str, options: CleanOptions) -> _Job:
     dataset = load(source, options=options.load)
     learner = learner_for(dataset, options.learner, augment=options.augment)
-    method = options.method or usual_method(options.preset, networks=learner.is_network)
+    method = options.method or usual_method(options.preset)
     if options.augment is None:
         learner = learner.suited_to(method)
     settings = settings_for(
@@ -113,19 +117,22 @@ def _read(source: str, options: CleanOptions) -> _Job:
         method=method,
         preset=options.preset,
         networks=learner.is_network,
-        wide=learner.is_wide,
+        effort=options.effort,
         **options.changes,
     )
+    told = settings.as_dict()
+    if isinstance(settings, GroupSettings) and learner.is_network:
+        told["effort"] = options.effort or USUAL_EFFORT
     identity = {
         "data": dataset.fingerprint,
         "input": _input_options(options.load),
-        "settings": settings.as_dict(),
+        "settings": told,
         "learner": learner.name,
         "training": learner.training,
         "seed": options.seed,
         "version": __version__,
     }
-    return _Job(dataset, settings, learner, identity)
+    return _Job(dataset, settings, told, learner, identity)
 
 
 def learner_for(dataset: Dataset, choice: LearnerChoice, *, augment: str | None) -> Chosen:
@@ -145,7 +152,7 @@ def _input_options(options: LoadOptions) -> dict[str, Any]:
 
 def _facts(job: _Job, options: CleanOptions, *, cost: Cost, seconds: float, command: str | None) -> RunFacts:
     return RunFacts(
-        settings=job.settings.as_dict(),
+        settings=job.told,
         method=job.settings.method,
         learner=job.learner.name,
         training=job.learner.training,

@@ -33,20 +33,16 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         epoch by epoch, others are refitted. A name is one of ``unpoison clean --learner``, as "compact"; a
         callable makes a torch network: ``callable(shape, n_classes)``, for uint8 images of shape (n, height,
         width, channels) or rows of floats. None takes a logistic regression on standardised columns.
-    method : {"auto", "ispl", "expansion", "out-of-subset"}, default="auto"
-        ``ispl`` is the paper's: inverse self-paced learning and a vote. ``expansion`` looks for groups that
-        stand apart in what models see, ``out-of-subset`` at each sample through models that did not train on
-        it (docs/method.md). "auto" is ``ispl`` where one of its settings (but for ``restarts``) is given,
-        else ``expansion`` for networks and ``out-of-subset`` for other classifiers.
+    method : {"auto", "ispl", "groups"}, default="auto"
+        ``ispl`` is the paper's: inverse self-paced learning and a vote. ``groups`` looks for groups that
+        stand apart for models that met them and not for judges that did not (docs/method.md). "auto" is
+        ``ispl`` where one of its settings (but for ``restarts``) is given, else ``groups``.
     settings : {"auto", "paper-cifar10", "paper-gtsrb", "authors-cifar10", "authors-gtsrb"}, default="auto"
         Where the values below come from when they are "auto". All but "auto" are for ``ispl``: the paper's
         text, or its authors' code. "auto" is the text's for networks, by the size of the classes; for other
         classifiers rounds and alpha follow that size.
     rounds, restarts, alpha, momentum, keep_rule, self_training : default="auto" (restarts: 3)
         Settings of ``ispl``; see :class:`unpoison.core.config.IsplSettings`.
-    models, judges : int, default="auto"
-        Settings of ``out-of-subset``; ``expansion`` has ``judges`` too. See
-        :class:`unpoison.core.config.OutOfSubsetSettings`, :class:`unpoison.core.config.ExpansionSettings`.
     n_jobs : int or None, default=1
         Worker processes; None is 1, -1 all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -75,7 +71,7 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> clean = IncompatibilityClustering(method="out-of-subset", random_state=0).fit(X, y)
+    >>> clean = IncompatibilityClustering(random_state=0).fit(X, y)
     >>> clean.keep_.shape
     (150,)
     """
@@ -92,8 +88,6 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         momentum: float | str = AUTO,
         keep_rule: str = AUTO,
         self_training: bool | str = AUTO,
-        models: int | str = AUTO,
-        judges: int | str = AUTO,
         n_jobs: int | None = 1,
         random_state: Any = None,
     ) -> None:
@@ -106,8 +100,6 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         self.momentum = momentum
         self.keep_rule = keep_rule
         self.self_training = self_training
-        self.models = models
-        self.judges = judges
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -122,14 +114,13 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
             )
         labels = labels.astype(np.int64)
         learner = meant(self.estimator, X, labels, n_classes=len(self.classes_))
-        method = self._method(networks=learner.is_network)
+        method = self._method()
         learner = learner.suited_to(method)
         settings = settings_for(
             labels,
             method=method,
             preset=self.settings,
             networks=learner.is_network,
-            wide=learner.is_wide,
             **self._changes(method),
         )
         self.result_: Sanitization = sanitize(
@@ -160,16 +151,16 @@ class IncompatibilityClustering(BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         return X, y
 
-    def _method(self, *, networks: bool) -> str:
+    def _method(self) -> str:
         if not _is_auto(self.method):
             return self.method
         if any(not _is_auto(_plain(getattr(self, name))) for name in OF_ISPL):
             return "ispl"
-        return usual_method(self.settings, networks=networks)
+        return usual_method(self.settings)
 
     def _changes(self, method: str) -> dict[str, Any]:
         """The settings that were given, for the method that was chosen."""
-        names = {"ispl": (*OF_ISPL, "restarts"), "expansion": ("judges",)}.get(method, ("models", "judges"))
+        names = (*OF_ISPL, "restarts") if method == "ispl" else ()
         chosen = {name: _plain(getattr(self, name)) for name in names}
         return {name: value for name, value in chosen.items() if not _is_auto(value)}
 

@@ -45,7 +45,7 @@ def test_something_else_is_no_cleaner() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "expected"),
-    [((4, 3), ("logistic", "out-of-subset")), ((4, 8, 8, 1), ("logistic", "out-of-subset"))],
+    [((4, 3), ("logistic", "auto")), ((4, 8, 8, 1), ("logistic", "auto"))],
 )
 def test_the_usual_cleaner_is_that_of_the_command_line(shape: Any, expected: tuple[str, str]) -> None:
     usual = usual_cleaner(np.zeros(shape, dtype=np.uint8))
@@ -55,7 +55,7 @@ def test_the_usual_cleaner_is_that_of_the_command_line(shape: Any, expected: tup
 def test_larger_images_are_for_a_network() -> None:
     pytest.importorskip("torch")
     usual = usual_cleaner(np.zeros((4, 32, 32, 3), dtype=np.uint8))
-    assert (usual.estimator in ("compact", "preactresnet18"), usual.method) == (True, "expansion")
+    assert (usual.estimator in ("compact", "preactresnet18"), usual.method) == (True, "auto")
 
 
 def test_without_a_cleaner_the_usual_one_judges(monkeypatch: pytest.MonkeyPatch) -> None:

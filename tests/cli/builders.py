@@ -44,7 +44,7 @@ class Planted:
         return [f"sample {i:03d}" for i in range(len(self.labels))]
 
 
-def planted(*, per_class: int = 20, share: float = 0.2) -> Planted:
+def planted(*, per_class: int = 60, share: float = 0.2) -> Planted:
     digits = load("digits")
     chosen = np.sort(np.concatenate([np.flatnonzero(digits.labels == c)[:per_class] for c in DIGITS]))
     attack = DirtyLabel.one_to_one(source=1, target=7, epsilon=share, mark=Patch())
@@ -52,7 +52,7 @@ def planted(*, per_class: int = 20, share: float = 0.2) -> Planted:
     return Planted(poisoned.features, poisoned.labels, truth.planted)
 
 
-def poisoned_npz(directory: Path, *, per_class: int = 20) -> Path:
+def poisoned_npz(directory: Path, *, per_class: int = 60) -> Path:
     """Images and numbers as labels, nothing else: what ``unpoison clean`` mostly sees."""
     data = planted(per_class=per_class)
     path = directory / "poisoned.npz"

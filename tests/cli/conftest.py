@@ -15,7 +15,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """``clean`` in this process with a few models only."""
 
     def fewer_models(labels: Any, **options: Any) -> Settings:
-        small = {"models": 6, "judges": 2} if options["method"] == "out-of-subset" else {}
+        small = {"pairs": 1} if options["method"] == "groups" else {}
         return settings_for(labels, **options, **small)
 
     monkeypatch.setattr("unpoison.cleaning.settings_for", fewer_models)

@@ -75,7 +75,7 @@ def test_a_hugging_face_dataset(tmp_path: Path) -> None:
     data = planted()
     datasets.disable_progress_bars()
     columns = {
-        "pixels": data.images.reshape(80, -1)[:, 20].astype(float),
+        "pixels": data.images.reshape(240, -1)[:, 20].astype(float),
         "key": data.ids,
         "digit": data.names,
     }
@@ -302,4 +302,4 @@ def test_in_a_real_process_from_another_folder(tmp_path: Path) -> None:
     save_overrides(tmp_path / "o.json", out, keep=removed_ids(out)[:1])
     done = run("apply", "out", "--overrides", "o.json", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[1].strip().startswith("kept      77 of 80 samples in out")
+    assert done.out.splitlines()[1].strip().startswith("kept      229 of 240 samples in out")

@@ -225,6 +225,11 @@ def test_limited_runs_go_on_one_after_the_other(experiment: Any, tmp_path: Path)
         (("--seeds", "1,-2"), "is neither"),
         (("--defense", "isp"), "no defense is called 'isp'; did you mean ispl"),
         (("--defense", "random-100"), "no defense is called 'random-100'"),
+        (
+            ("--defense", "expansion"),
+            "the defense 'expansion' was replaced by 'groups'; use --defense groups",
+        ),
+        (("--defense", "out-of-subset+clean"), "the defense 'out-of-subset' was replaced by 'groups'"),
         (("--scenario", "gtsrb"), "no scenario is called 'gtsrb'"),
         (("--table", "x"), "no table is called 'x'"),
         (("--scale", "x"), "no scale is called 'x'"),
@@ -363,7 +368,11 @@ def test_a_table_of_some_defenses(experiment: Any, tmp_path: Path) -> None:
     done = call("bench", "table", "gtsrb-watermark", "--defense", "nothing", "--out", tmp_path)
     ours = {line.split()[4] for line in done.out.splitlines() if line.endswith("yes")}
     assert (done.code, ours) == (0, {"nothing"})
-    for name, message in (("isp", "no defense is called 'isp'"), ("extra", "no results of 'extra', only of")):
+    for name, message in (
+        ("isp", "no defense is called 'isp'"),
+        ("extra", "no results of 'extra', only of"),
+        ("expansion", "no results of 'expansion', only of"),
+    ):
         refused = call("bench", "table", "comparison", "--defense", name, "--out", tmp_path)
         assert (refused.code, refused.out) == (2, "")
         assert message in refused.err
@@ -408,3 +417,15 @@ def test_figures(experiment: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_help_names_the_verbs() -> None:
     done = call("bench", "--help")
     assert all(verb in done.out for verb in ("list", "run", "status", "table", "figure"))
+
+
+def test_results_of_a_defense_that_was_replaced_are_read(experiment: Any, tmp_path: Path) -> None:
+    both = ("--defense", "nothing", "--defense", "ispl")
+    assert call("bench", "run", "--scenario", SCENARIO, *both, "--out", tmp_path).code == 0
+    for path in (tmp_path / "laptop" / SCENARIO).glob("ispl-*.json"):
+        kept = path.read_text(encoding="utf-8").replace("ispl", "expansion")
+        path.with_name(path.name.replace("ispl", "expansion")).write_text(kept, encoding="utf-8")
+        path.unlink()
+    done = call("bench", "table", "comparison", "--defense", "expansion", "--out", tmp_path)
+    assert done.code == 0
+    assert [line for line in done.out.splitlines() if line.startswith("expansion")]

@@ -222,13 +222,19 @@ BAD: dict[str, Callable[[Path], Bad]] = {
         ["digits", "--learner", "psychic"], ("'psychic'", "logistic", "compact", "module:callable")
     ),
     "settings of the other method": lambda _: Bad(
-        ["digits", "--method", "out-of-subset", "--settings", "paper-cifar10"], ("'paper-cifar10'", "'ispl'")
+        ["digits", "--method", "groups", "--settings", "paper-cifar10"], ("'paper-cifar10'", "'ispl'")
+    ),
+    "effort of the other method": lambda _: Bad(
+        ["digits", "--method", "ispl", "--effort", "quick"], ("'quick'", "'groups'")
     ),
 }
 
 MISUSE = {
     "unknown settings": (["--settings", "papers"], ("--settings", "'papers'", "'paper-gtsrb'")),
-    "unknown method": (["--method", "magic"], ("--method", "'magic'", "'out-of-subset'")),
+    "unknown method": (["--method", "magic"], ("--method", "'magic'", "ispl, groups")),
+    "a method that was": (["--method", "expansion"], ("--method", "'expansion' was replaced by 'groups'")),
+    "another that was": (["--method", "out-of-subset"], ("--method", "replaced by 'groups'")),
+    "unknown effort": (["--effort", "much"], ("--effort", "'much'", "'thorough'")),
     "fail-above over 1": (["--fail-above", "1.5"], ("--fail-above", "1.5")),
     "fail-above under 0": (["--fail-above", "-0.1"], ("--fail-above", "-0.1")),
     "fail-above not a number": (["--fail-above", "nan"], ("--fail-above", "nan")),
@@ -356,7 +362,7 @@ def options_of(extra: list[str]) -> LoadOptions:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_end_to_end(form: str, tmp_path: Path) -> None:
-    data = planted(per_class=30)
+    data = planted()
     source, extra = write_form(form, tmp_path, data)
     before, out = tree(tmp_path), tmp_path / "out"
     done = call("clean", source, "--out", out, *extra)
@@ -429,7 +435,7 @@ def test_text_columns(tmp_path: Path, quick: None) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A source with 4 planted samples of 80, and the folder of a finished run on it."""
+    """A source with 12 planted samples of 240, and the folder of a finished run on it."""
     root = tmp_path_factory.mktemp("finished")
     source, out = poisoned_npz(root), root / "out"
     assert call("clean", source, "--out", out, "--seed", "5", "-q") == Outcome(0, "", "")
@@ -438,11 +444,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize(("limit", "code"), [("0", 1), ("0.049", 1), ("0.05", 0), ("0.2", 0), ("1", 0)])
 def test_fail_above(limit: str, code: int, finished: tuple[Path, Path]) -> None:
-    """4 of 80 samples are removed: one twentieth is not more than one twentieth."""
+    """12 of 240 samples are removed: one twentieth is not more than one twentieth."""
     source, out = finished
     done = call("clean", source, "--out", out, "--seed", "5", "--resume", "--fail-above", limit)
     assert (done.code, done.err) == (code, "")
-    assert done.out.startswith("4 of 80 samples (5.0%) look planted")
+    assert done.out.startswith("12 of 240 samples (5.0%) look planted")
 
 
 def test_fail_above_in_a_real_process(tmp_path: Path) -> None:
@@ -451,9 +457,9 @@ def test_fail_above_in_a_real_process(tmp_path: Path) -> None:
     assert (done.code, done.err) == (1, "")
     results = Path("results")
     assert done.out.splitlines() == [
-        "4 of 80 samples (5.0%) look planted: all are labelled '7' and called '1' by models that did not "
+        "12 of 240 samples (5.0%) look planted: all are labelled '7' and called '1' by models that did not "
         "train on them.",
-        f"  kept      76 of 80 samples in {results / 'clean'}",
+        f"  kept      228 of 240 samples in {results / 'clean'}",
         f"  manifest  {results / 'manifest.csv'}",
         f"  report    {results / 'report.html'}",
     ]
@@ -467,7 +473,7 @@ def test_json_is_the_record_and_nothing_else(finished: tuple[Path, Path]) -> Non
         assert (done.code, done.err) == (0, "")
         record = json.loads(done.out)
         assert record == {**json.loads((out / "run.json").read_text()), "out": str(out)}
-        assert record["result"]["n_removed"] == 4
+        assert record["result"]["n_removed"] == 12
     assert (
         call("clean", source, "--out", out, "--seed", "5", "--resume", "--json", "--fail-above", "0").code
         == 1
@@ -481,8 +487,8 @@ def test_progress_is_drawn_on_stderr_only_and_only_if_wanted(
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes anything for a terminal
     done = call("clean", poisoned_npz(tmp_path), "--out", tmp_path / "out", "--json", *extra)
     assert done.code == 0
-    assert json.loads(done.out)["data"]["n"] == 80
-    assert ("models on random subsets" in done.err) is (extra == [])
+    assert json.loads(done.out)["data"]["n"] == 240
+    assert ("a model on everything" in done.err) is (extra == [])
     assert done.err == "" or extra == []
 
 
@@ -516,9 +522,9 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
         printed = process.stdout.read().decode()
     os.close(ours)
     assert process.returncode == 0
-    assert "models on random subsets" in screen
-    assert "60/60" in screen
-    assert printed.startswith("4 of 80 samples")
+    assert "a model on everything" in screen
+    assert "8/8" in screen, "judges"
+    assert printed.startswith("12 of 240 samples")
     assert "\x1b" not in printed
 
 
@@ -575,7 +581,7 @@ def test_a_finished_run_is_reported_again_without_computing(
     monkeypatch.setattr("unpoison.cleaning.sanitize", forbidden)
     done = call("clean", source, "--out", out, "--seed", "5", "--resume")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("4 of 80 samples")
+    assert done.out.startswith("12 of 240 samples")
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
 
 
@@ -674,7 +680,7 @@ def test_resume_of_nothing_is_a_first_run(tmp_path: Path, finished: tuple[Path, 
 # --- the same result whatever the circumstances ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["out-of-subset", "ispl"])
+@pytest.mark.parametrize("method", ["groups", "ispl"])
 def test_same_bytes_elsewhere_with_another_hash_seed(method: str, tmp_path: Path) -> None:
     source = poisoned_npz(tmp_path)
     options = ("--method", method, "--seed", "3")

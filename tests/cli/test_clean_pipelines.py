@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_removed_is_listed_by_the_paths_of_the_files(folder: Path) -> None:
     rows = manifest_rows(folder / "out")
     removed = {row["source"] for row in rows if row["keep"] == "false"}
-    assert len(removed) == 4
+    assert len(removed) == 12
     places = [result["locations"][0]["physicalLocation"] for result in results(folder / "findings.sarif")]
     assert {place["artifactLocation"]["uri"] for place in places} == {
         f"digit%20images/{source.replace(' ', '%20')}" for source in removed
@@ -47,8 +47,8 @@ def test_what_is_removed_is_listed_by_the_paths_of_the_files(folder: Path) -> No
 
 def test_the_summary_tells_the_same(folder: Path) -> None:
     text = (folder / "summary.md").read_text(encoding="utf-8")
-    assert text.startswith("## unpoison: 4 of 80 samples (5.0%) look planted\n")
-    assert "| `seven` | 24 | 4 | 16.7% | `one` (4) |" in text
+    assert text.startswith("## unpoison: 12 of 240 samples (5.0%) look planted\n")
+    assert "| `seven` | 72 | 12 | 16.7% | `one` (12) |" in text
     assert f"`{Path('out') / 'report.html'}`" in text
 
 

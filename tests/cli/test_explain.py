@@ -41,8 +41,8 @@ def test_a_removed_sample(out: Path) -> None:
     assert found["suspicion"].startswith(f"{float(sample['suspicion']):.3f}, more than 9")
     assert found["components"] == "group 1"
     assert found["group"] == (
-        "4 samples of its label were judged together and removed, with this sample, called 'one', "
-        "sharpness 80.0%, agreement 25.0%"
+        "12 samples of its label were judged together and removed, with this sample, called 'one', "
+        "met 13, agreement 25.0%"
     )
     near = found["most like"].split("; ")
     labels = {row["id"]: row["label"] for row in manifest_rows(out) if row["keep"] == "true"}
@@ -102,9 +102,9 @@ def test_of_several_groups_in_a_class_the_sample_s_own_is_told(tmp_path: Path) -
     base = decision(dataset, [20, 30, 36], "1")
     components = np.zeros((1, len(dataset)), dtype=np.int64)
     components[0, [0, 10]], components[0, [20, 30]] = 1, 2
-    groups = (Group(0, 2, False, 1, {"sharpness": 0.5}), Group(0, 2, True, 1, {"sharpness": 0.75}))
+    groups = (Group(0, 2, False, 1, {"agreement": 0.5}), Group(0, 2, True, 1, {"agreement": 0.75}))
     result = dataclasses.replace(base, components=components, groups=groups)
-    facts = RunFacts(settings={}, method="expansion", learner="l", seed=0, seconds=0.0)
+    facts = RunFacts(settings={}, method="groups", learner="l", seed=0, seconds=0.0)
     write(dataset, result, tmp_path / "out", run=facts)
     stored = read_stored(tmp_path / "out")
     for sample, removed, is_member in (

@@ -23,7 +23,7 @@ from unpoison.outputs.verify import verify
 from .builders import call, command, environment, manifest_bytes, poisoned_npz, tree
 
 MOMENTS = 20
-METHODS = ("out-of-subset", "ispl")
+METHODS = ("groups", "ispl")
 
 
 # --- SIGKILL, at random moments ----------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Clock:
 ALL_STEPS = {name for _, name in Clock.STEPS}
 
 SMALL: dict[str, dict[str, Any]] = {
-    "out-of-subset": {"models": 3, "judges": 2},
+    "groups": {"pairs": 1},
     "ispl": {"rounds": 2, "restarts": 1, "min_steps": 1, "weak_min_steps": 1, "self_training_updates": 2},
 }
 
@@ -207,7 +207,7 @@ def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return poisoned_npz(tmp_path_factory.mktemp("small"), per_class=8)
 
 
-@pytest.mark.parametrize(("method", "kinds"), [("out-of-subset", ALL_STEPS), ("ispl", {"replace"})])
+@pytest.mark.parametrize(("method", "kinds"), [("groups", ALL_STEPS), ("ispl", {"replace"})])
 def test_killed_at_every_step(method: str, kinds: set[str], small_source: Path, tmp_path: Path) -> None:
     clock, whole = Clock(), tmp_path / "whole"
     assert run_small(small_source, whole, method, clock)
@@ -228,11 +228,11 @@ def test_killed_at_every_step(method: str, kinds: set[str], small_source: Path, 
 def test_killed_again_and_again(seed: int, small_source: Path, tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     clock = Clock()
-    assert run_small(small_source, whole, "out-of-subset", clock)
+    assert run_small(small_source, whole, "groups", clock)
     rng = np.random.default_rng(seed)
     for _ in range(4):
-        run_small(small_source, out, "out-of-subset", Clock(int(rng.integers(len(clock.steps)))))
-    assert run_small(small_source, out, "out-of-subset", Clock())
+        run_small(small_source, out, "groups", Clock(int(rng.integers(len(clock.steps)))))
+    assert run_small(small_source, out, "groups", Clock())
     assert manifest_bytes(out) == manifest_bytes(whole)
     assert verify(out) == []
 
@@ -240,11 +240,11 @@ def test_killed_again_and_again(seed: int, small_source: Path, tmp_path: Path) -
 def test_finished_rounds_are_not_computed_again(small_source: Path, tmp_path: Path) -> None:
     """Killed when the first result is put in place, all tasks are done: resuming trains nothing."""
     clock = Clock()
-    assert run_small(small_source, tmp_path / "whole", "out-of-subset", clock)
+    assert run_small(small_source, tmp_path / "whole", "groups", clock)
     last_save = [i for i, step in enumerate(clock.steps) if step == "replace"][-5]
     out = tmp_path / "out"
-    assert not run_small(small_source, out, "out-of-subset", Clock(last_save))
-    options = CleanOptions(changes=SMALL["out-of-subset"], resume=True)
+    assert not run_small(small_source, out, "groups", Clock(last_save))
+    options = CleanOptions(changes=SMALL["groups"], resume=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unpoison.learners.sklearn.SklearnLearner.fit", None)
         clean(str(small_source), out, options=options)
@@ -253,18 +253,18 @@ def test_finished_rounds_are_not_computed_again(small_source: Path, tmp_path: Pa
 
 def test_a_checkpoint_that_the_disk_lost_is_computed_again(small_source: Path, tmp_path: Path) -> None:
     clock = Clock()
-    assert run_small(small_source, tmp_path / "whole", "out-of-subset", clock)
+    assert run_small(small_source, tmp_path / "whole", "groups", clock)
     out = tmp_path / "out"
-    assert not run_small(small_source, out, "out-of-subset", Clock(len(clock.steps) // 2))
+    assert not run_small(small_source, out, "groups", Clock(len(clock.steps) // 2))
     (_, saved, *_) = sorted((out / ".unpoison-work" / "rounds").glob("*.npz"))
     saved.write_bytes(saved.read_bytes()[:100])
-    assert run_small(small_source, out, "out-of-subset", Clock())
+    assert run_small(small_source, out, "groups", Clock())
     assert manifest_bytes(out) == manifest_bytes(tmp_path / "whole")
 
 
 def test_verify_tells_of_an_unfinished_run(small_source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert not run_small(small_source, out, "out-of-subset", Clock(10))
+    assert not run_small(small_source, out, "groups", Clock(10))
     done = call("verify", out)
     assert (done.code, done.out) == (2, "")
     assert "holds an unfinished run; finish it with --resume" in done.err

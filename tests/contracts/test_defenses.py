@@ -44,22 +44,7 @@ DEFENSES: dict[str, Defense] = {
     "trimmed-loss": TrimmedLoss(0.9, first_epochs=3, later_epochs=2, rounds=2),
     "ispl": Incompatibility("ispl", changes=FEW_ROUNDS),
     "ispl-authors": Incompatibility("ispl", "authors-cifar10", changes=FEW_ROUNDS),
-    "expansion": Incompatibility(
-        "expansion",
-        changes={
-            "epochs": 2,
-            "further_epochs": 1,
-            "further_epochs_if_known": 1,
-            "min_steps": 0,
-            "samples_per_axis": 10,
-        },
-    ),
-    "groups": Incompatibility(
-        "groups", changes={"epochs": 2, "further_epochs": 1, "judge_epochs": 2, "min_steps": 0, "met": 2.0}
-    ),
-    "out-of-subset": Incompatibility(
-        "out-of-subset", changes={"models": 4, "judges": 2, "epochs": 2, "min_steps": 0}
-    ),
+    "groups": Incompatibility("groups", changes={"epochs": 2, "judge_epochs": 2, "min_steps": 0, "met": 2.0}),
 }
 CONTROLS = ("nothing", "random", "given")
 

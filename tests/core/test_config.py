@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from unpoison.core.config import ExpansionSettings, IsplSettings, OutOfSubsetSettings
+from unpoison.core.config import GroupSettings, IsplSettings
 from unpoison.errors import InputError, UnpoisonError
 
 NAN, INF = float("nan"), float("inf")
 
 AT_LEAST_ONE = "a whole number of at least 1"
 AT_LEAST_ZERO = "a whole number of at least 0"
-AT_LEAST_TWO = "a whole number of at least 2"
-NOT_ZERO, CLOSED, NOT_ONE, OPEN = (f"a number in {text}" for text in ("(0, 1]", "[0, 1]", "[0, 1)", "(0, 1)"))
+FINITE = "a finite number"
+NOT_ZERO, CLOSED, NOT_ONE = (f"a number in {text}" for text in ("(0, 1]", "[0, 1]", "[0, 1)"))
 
 LIMITS: dict[type[Any], dict[str, str]] = {
     IsplSettings: {
@@ -44,56 +44,33 @@ LIMITS: dict[type[Any], dict[str, str]] = {
         "beta_from": "one of '3p', 'fits'",
         "self_training_returns": "one of 'trained', 'updated'",
     },
-    OutOfSubsetSettings: {
-        "models": AT_LEAST_TWO,
-        "judges": AT_LEAST_TWO,
+    GroupSettings: {
+        "met": FINITE,
+        "kept": FINITE,
+        "right_labels": "one of True, False",
+        "canaries": "one of True, False",
         "epochs": AT_LEAST_ONE,
+        "judge_epochs": AT_LEAST_ONE,
+        "pairs": AT_LEAST_ONE,
         "min_steps": AT_LEAST_ZERO,
-        "alpha_low": OPEN,
-        "alpha_high": OPEN,
-        "separation": CLOSED,
-        "sharpness": CLOSED,
-        "agreement": CLOSED,
-        "belonging": CLOSED,
-        "growth": AT_LEAST_ZERO,
-    },
-    ExpansionSettings: {
-        "judges": AT_LEAST_ONE,
-        "axes": AT_LEAST_ONE,
-        "samples_per_axis": AT_LEAST_ONE,
-        "epochs": AT_LEAST_ONE,
-        "further_epochs": AT_LEAST_ONE,
-        "further_epochs_if_known": AT_LEAST_ONE,
-        "disputed": CLOSED,
-        "min_steps": AT_LEAST_ZERO,
-        "sharpness": CLOSED,
-        "errors": NOT_ZERO,
-        "known": NOT_ZERO,
-        "above_usual": CLOSED,
-        "own": CLOSED,
-        "own_if_far": CLOSED,
-        "far": NOT_ZERO,
-        "belonging": CLOSED,
     },
 }
 
 BAD: dict[str, list[Any]] = {
     AT_LEAST_ONE: [0, -1, 1.0, "3", None, True, NAN],
     AT_LEAST_ZERO: [-1, 0.0, "0", None, False],
-    AT_LEAST_TWO: [1, 0, 2.0, None, True],
+    FINITE: [NAN, INF, -INF, "6", None, True],
     NOT_ZERO: [0, 0.0, -0.1, 1.0000001, NAN, INF, "0.5", None, True],
     CLOSED: [-1e-9, 1.1, NAN, -INF, "1", None, False],
     NOT_ONE: [1, 1.0, -0.1, NAN, "0", None, True],
-    OPEN: [0, 1, 0.0, 1.0, NAN, None, "x"],
 }
 GOOD: dict[str, list[Any]] = {
     AT_LEAST_ONE: [1, 7],
     AT_LEAST_ZERO: [0, 5],
-    AT_LEAST_TWO: [2, 9],
+    FINITE: [-1, 0, 6.5],
     NOT_ZERO: [1e-9, 1, 1.0],
     CLOSED: [0, 1, 0.5],
     NOT_ONE: [0, 0.999],
-    OPEN: [],
 }
 
 
@@ -147,15 +124,6 @@ def test_every_choice_can_be_made(name: str, choices: tuple[Any, ...]) -> None:
         assert getattr(IsplSettings(**{name: choice}), name) == choice
 
 
-def test_the_lowest_alpha_is_not_above_the_highest() -> None:
-    assert OutOfSubsetSettings(alpha_low=0.2, alpha_high=0.2).alpha_low == 0.2
-    with pytest.raises(InputError) as caught:
-        OutOfSubsetSettings(alpha_low=0.3, alpha_high=0.2)
-    assert str(caught.value) == (
-        "The 'alpha_low' parameter of OutOfSubsetSettings must be at most alpha_high (0.2). Got 0.3 instead."
-    )
-
-
 @pytest.mark.parametrize("kind", list(LIMITS))
 def test_settings_are_frozen_and_checked_again_when_changed(kind: type[Any]) -> None:
     settings = kind()
@@ -165,7 +133,7 @@ def test_settings_are_frozen_and_checked_again_when_changed(kind: type[Any]) -> 
         dataclasses.replace(settings, epochs=0)
 
 
-@pytest.mark.parametrize(("kind", "method"), [(IsplSettings, "ispl"), (OutOfSubsetSettings, "out-of-subset")])
+@pytest.mark.parametrize(("kind", "method"), [(IsplSettings, "ispl"), (GroupSettings, "groups")])
 def test_settings_as_plain_values_for_files(kind: type[Any], method: str) -> None:
     plain = kind().as_dict()
     assert plain.pop("method") == method

@@ -13,7 +13,7 @@ import pytest
 from unpoison.core import boosting, pipeline
 from unpoison.core.boosting import component_votes, modal_votes, suspicion_from_losses, tally
 from unpoison.core.checkpoint import FolderCheckpoints
-from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import GroupSettings, IsplSettings, Settings
 from unpoison.core.learner import Assessment
 from unpoison.core.pipeline import Votes, sanitize
 from unpoison.core.result import Cost, Sanitization
@@ -22,30 +22,28 @@ from unpoison.events import Progress
 from unpoison.seeds import Seeds
 
 from .fakes import CentroidFactory, CountingRunner, ScriptedLearner, StoppedError, same_bits, two_blobs
+from .groups.worlds import World
 
 ISPL = IsplSettings(rounds=2, restarts=2, self_training_updates=2)
-OUT_OF_SUBSET = OutOfSubsetSettings(models=4, judges=4, alpha_low=0.2, alpha_high=0.4, separation=0.3)
 CHEAPER = replace(ISPL, weak_start="component", voters="outsiders")
 METHODS: dict[str, tuple[Settings, int]] = {
-    "ispl": (ISPL, 9), "ispl-cheaper": (CHEAPER, 5), "out-of-subset": (OUT_OF_SUBSET, 13),
+    "ispl": (ISPL, 9), "ispl-cheaper": (CHEAPER, 5), "groups": (GroupSettings(), 7),
 }  # fmt: skip
 """Small settings, and how many tasks they make: 4 rounds + 4 voters + 1, without voters of their own, and
-4 models + 1 + 4 judges + 4 after growth."""
+a model + 3 classes + 2 judges + a second look at the class of the planted."""
 
 EVERY_POINT = [
     pytest.param(method, k, id=f"{method}-{k}") for method, (_, n) in METHODS.items() for k in range(n + 1)
 ]
 
 
-@pytest.fixture(autouse=True)
-def _small_groups_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These few samples would be too few, and rounds of growth are to be interrupted as well."""
-    monkeypatch.setattr("unpoison.core.out_of_subset.FEW", 1)
-
-
 def run(method: str, *, seed: int = 0, **more: Any) -> Sanitization:
+    settings = METHODS[method][0]
+    if method == "groups":
+        world = World(labels=np.repeat([0, 1, 2], 120), planted=np.arange(120, 150))
+        return sanitize(world.labels, world, settings, seed=seed, **more)
     rows, labels = two_blobs()
-    return sanitize(labels, CentroidFactory(rows, labels), METHODS[method][0], seed=seed, **more)
+    return sanitize(labels, CentroidFactory(rows, labels), settings, seed=seed, **more)
 
 
 @cache
@@ -55,7 +53,7 @@ def uninterrupted(method: str) -> Sanitization:
 
 def test_the_small_runs_have_something_to_decide() -> None:
     assert 0 < uninterrupted("ispl").n_removed < 40
-    assert uninterrupted("out-of-subset").groups
+    assert uninterrupted("groups").n_removed == 30
 
 
 # --- determinism ----------------------------------------------------------------------------------------
@@ -65,7 +63,8 @@ def test_the_small_runs_have_something_to_decide() -> None:
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(method: str) -> None:
     assert same_bits(uninterrupted(method), run(method))
     assert not same_bits(uninterrupted(method), run(method, seed=1))
-    assert not np.array_equal(uninterrupted(method).suspicion, run(method, seed=1).suspicion)
+    if method != "groups":  # the losses of that world are of two kinds only
+        assert not np.array_equal(uninterrupted(method).suspicion, run(method, seed=1).suspicion)
 
 
 def shuffled(seed: int) -> Callable[[list[str]], list[str]]:
@@ -141,7 +140,6 @@ def test_damaged_checkpoints_are_computed_again(method: str, tmp_path: Path) -> 
     [
         ("ispl", {"components and voters": 8, "self-training": 1}),
         ("ispl-cheaper", {"components and voters": 4, "self-training": 1}),
-        ("out-of-subset", {"models on random subsets": 4, "groups": 1, "judges": 4, "judges, round 2": 4}),
     ],
 )
 def test_progress_of_every_stage_runs_to_its_total(method: str, stages: dict[str, int]) -> None:
@@ -151,6 +149,19 @@ def test_progress_of_every_stage_runs_to_its_total(method: str, stages: dict[str
         assert [event.done for event in heard if event.stage == stage] == list(range(total + 1))
         assert {event.total for event in heard if event.stage == stage} == {total}
     assert {event.stage for event in heard} == set(stages)
+
+
+def test_progress_of_groups_tells_of_a_second_look() -> None:
+    heard: list[Progress] = []
+    run("groups", listener=heard.append)
+    assert [(event.stage, event.done, event.total) for event in heard] == [
+        *((stage, done, total)
+          for stage, total in (
+              ("a model on everything", 1), ("groups that stand apart", 3), ("judges", 2),
+              ("groups that stand apart", 1),
+          )
+          for done in range(total + 1))
+    ]  # fmt: skip
 
 
 # --- components -----------------------------------------------------------------------------------------
@@ -190,12 +201,6 @@ class NanLearner(ScriptedLearner):
 def test_a_learner_that_only_says_nan_is_an_error_for_ispl() -> None:
     with pytest.raises(InputError, match="Every loss was NaN or infinite"):
         sanitize(np.array([0, 0, 1, 1]), lambda _: NanLearner(), ISPL, seed=0)
-
-
-def test_a_learner_that_only_says_nan_removes_nothing_out_of_subset() -> None:
-    result = sanitize(np.repeat([0, 1], 10), lambda _: NanLearner(), OUT_OF_SUBSET, seed=0)
-    assert result.keep.all()
-    assert (result.suspicion == 1).all()
 
 
 # --- votes ----------------------------------------------------------------------------------------------

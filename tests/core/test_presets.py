@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 
-from unpoison.core.config import IsplSettings, OutOfSubsetSettings
-from unpoison.core.presets import auto_ispl, auto_out_of_subset, settings_for
+from unpoison.core.config import GroupSettings, IsplSettings
+from unpoison.core.presets import REPLACED, REPLACED_SETTINGS, auto_ispl, settings_for, usual_method
 from unpoison.errors import InputError
 
 LABELS = np.repeat([0, 1], 5000)
@@ -76,26 +77,39 @@ def test_presets_follow_the_table(preset: str, expected: dict[str, Any]) -> None
 def test_single_values_can_be_changed() -> None:
     changed = settings_for(LABELS, preset="paper-gtsrb", restarts=1, alpha=0.3)
     assert changed.as_dict() == PAPER_GTSRB | {"restarts": 1, "alpha": 0.3}
-    changed = settings_for(LABELS, method="out-of-subset", models=7)
-    assert isinstance(changed, OutOfSubsetSettings)
-    assert changed.models == 7
+    changed = settings_for(LABELS, method="groups", pairs=7)
+    assert isinstance(changed, GroupSettings)
+    assert changed.pairs == 7
 
 
 def test_changes_are_checked() -> None:
     with pytest.raises(InputError, match="'alpha' parameter of IsplSettings must be"):
         settings_for(LABELS, alpha=2)
-    with pytest.raises(InputError, match="method 'ispl' has no setting 'models'; it has alpha, annealing"):
-        settings_for(LABELS, models=4)
-    with pytest.raises(InputError, match="method 'out-of-subset' has no setting 'rounds'"):
-        settings_for(LABELS, method="out-of-subset", rounds=4)
+    with pytest.raises(InputError, match="method 'ispl' has no setting 'pairs'; it has alpha, annealing"):
+        settings_for(LABELS, pairs=4)
+    with pytest.raises(InputError, match="method 'groups' has no setting 'rounds'"):
+        settings_for(LABELS, method="groups", rounds=4)
+
+
+@pytest.mark.parametrize("method", REPLACED)
+def test_of_a_method_that_was_replaced_the_error_says_by_what(method: str) -> None:
+    with pytest.raises(InputError) as caught:
+        settings_for(LABELS, method=method)
+    assert str(caught.value) == f"The method '{method}' was replaced by 'groups'. Use method 'groups'."
+
+
+def test_of_a_setting_that_only_those_had_too() -> None:
+    for name in REPLACED_SETTINGS:
+        with pytest.raises(InputError, match=f"The setting '{name}' went with .* replaced by 'groups'"):
+            settings_for(LABELS, method="groups", **{name: 4})
+    kept = {field.name for kind in (GroupSettings, IsplSettings) for field in fields(kind)}
+    assert not kept & set(REPLACED_SETTINGS)
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError) as caught:
         settings_for(LABELS, method="magic")
-    assert str(caught.value) == (
-        "The 'method' parameter must be one of ispl, groups, expansion, out-of-subset. Got 'magic' instead."
-    )
+    assert str(caught.value) == ("The 'method' parameter must be one of ispl, groups. Got 'magic' instead.")
     with pytest.raises(InputError) as caught:
         settings_for(LABELS, preset="best")
     assert str(caught.value) == (
@@ -107,7 +121,12 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
 @pytest.mark.parametrize("preset", list(NAMED))
 def test_the_papers_settings_are_for_the_papers_method(preset: str) -> None:
     with pytest.raises(InputError, match=f"The settings '{preset}' belong to the method 'ispl'"):
-        settings_for(LABELS, method="out-of-subset", preset=preset)
+        settings_for(LABELS, method="groups", preset=preset)
+    assert usual_method(preset) == "ispl"
+
+
+def test_ours_is_the_usual_one() -> None:
+    assert usual_method() == "groups"
 
 
 @pytest.mark.parametrize(
@@ -123,25 +142,6 @@ def test_auto_follows_the_smallest_class(smallest: int, rounds: int, alpha: floa
 
 def test_auto_ignores_class_numbers_that_do_not_occur() -> None:
     assert auto_ispl(np.repeat([0, 3], 5000)) == auto_ispl(LABELS)
-    assert auto_out_of_subset(np.repeat([0, 3], 5000)) == auto_out_of_subset(LABELS)
-
-
-@pytest.mark.parametrize(
-    ("typical", "low"), [(140, 0.04), (56, 0.1), (10, 0.15), (1, 0.15), (560, 0.01), (10_000, 0.01)]
-)
-def test_auto_subsets_hold_about_five_to_fourteen_of_a_class(typical: int, low: float) -> None:
-    settings = auto_out_of_subset(sized(typical, typical, 3 * typical))
-    assert settings.alpha_low == pytest.approx(low)
-    assert settings.alpha_high == pytest.approx(2.5 * low)
-    assert settings_for(sized(typical, typical, 3 * typical), method="out-of-subset") == settings
-
-
-@pytest.mark.parametrize(("smallest", "low"), [(400, 0.04), (160, 0.1), (20, 0.15), (10_000, 0.01)])
-def test_texts_come_in_larger_subsets_of_the_smallest_class(smallest: int, low: float) -> None:
-    labels = sized(10 * smallest, smallest)
-    settings = settings_for(labels, method="out-of-subset", wide=True)
-    assert settings == auto_out_of_subset(labels, wide=True)
-    assert (settings.alpha_low, settings.alpha_high) == pytest.approx((low, 2.5 * low))
 
 
 def test_auto_keeps_the_papers_values_for_everything_else() -> None:
@@ -174,15 +174,6 @@ def test_the_floor_changes_nothing_at_the_papers_sizes(n: int, smallest: int) ->
     assert settings.weak_epochs * component / 128 > settings.weak_min_steps
 
 
-def test_networks_get_larger_subsets() -> None:
-    few = settings_for(LABELS, method="out-of-subset", networks=True)
-    many = settings_for(LABELS, method="out-of-subset")
-    assert isinstance(few, OutOfSubsetSettings)
-    assert isinstance(many, OutOfSubsetSettings)
-    assert few.models < many.models
-    assert few.alpha_low > many.alpha_high
-
-
 @pytest.mark.parametrize("preset", list(NAMED))
 def test_named_settings_do_not_depend_on_the_learner(preset: str) -> None:
     assert settings_for(LABELS, preset=preset, networks=True) == settings_for(LABELS, preset=preset)
@@ -192,3 +183,44 @@ def test_groups_of_plain_classifiers_have_the_same_two_numbers() -> None:
     plain, usual = (settings_for(LABELS, method="groups", networks=each).as_dict() for each in (False, True))
     assert (plain["met"], plain["kept"]) == (usual["met"], usual["kept"])
     assert (plain["right_labels"], usual["right_labels"]) == (False, True)
+
+
+def by_effort(n: int, effort: str | None) -> GroupSettings:
+    found = settings_for(sized(n // 2, n - n // 2), method="groups", networks=True, effort=effort)
+    assert isinstance(found, GroupSettings)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("n", "effort", "epochs", "judge_epochs", "pairs"),
+    [
+        (50_000, None, 12, 4, 1), (50_000, "standard", 12, 4, 1), (25_000, "quick", 6, 2, 1),
+        (26_640, "thorough", 24, 8, 2), (6_250, None, 24, 8, 1), (6_250, "quick", 12, 4, 1),
+        (1_562, "thorough", 96, 32, 2), (100, None, 48, 16, 1),
+    ],
+)  # fmt: skip
+def test_passes_follow_effort_and_size(
+    n: int, effort: str | None, epochs: int, judge_epochs: int, pairs: int
+) -> None:
+    """Four times fewer samples: twice as many passes, as many as half of what the same steps would take."""
+    found = by_effort(n, effort)
+    assert (found.epochs, found.judge_epochs, found.pairs) == (epochs, judge_epochs, pairs)
+
+
+def test_effort_changes_nothing_for_plain_classifiers() -> None:
+    usual = settings_for(LABELS, method="groups")
+    assert settings_for(LABELS, method="groups", effort="thorough") == usual
+    assert settings_for(LABELS[::100], method="groups", effort="quick") == usual
+
+
+def test_effort_is_for_groups_alone() -> None:
+    with pytest.raises(InputError, match="effort 'quick' belongs to the method 'groups': 'ispl' trains as"):
+        settings_for(LABELS, method="ispl", networks=True, effort="quick")
+    with pytest.raises(InputError, match=r"must be one of quick, standard, thorough\. Got 'much' instead"):
+        settings_for(LABELS, method="groups", effort="much")
+
+
+def test_single_values_go_before_effort() -> None:
+    changed = settings_for(LABELS, method="groups", networks=True, effort="thorough", epochs=3)
+    assert isinstance(changed, GroupSettings)
+    assert (changed.epochs, changed.pairs) == (3, 2)

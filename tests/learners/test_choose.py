@@ -162,13 +162,13 @@ def test_networks_take_no_text() -> None:
         chosen("compact", ROWS)
 
 
-def test_expansion_looks_at_images_as_they_are() -> None:
+def test_groups_looks_at_images_as_they_are() -> None:
     pytest.importorskip("torch")
     images, labels = np.zeros((4, 32, 32, 3), dtype=np.uint8), np.array([0, 0, 1, 1])
     chosen = choose(LearnerChoice("compact"), images, labels, n_classes=2)
     assert chosen.training is not None
     assert chosen.suited_to("ispl") is chosen
-    suited = chosen.suited_to("expansion")
+    suited = chosen.suited_to("groups")
     assert (chosen.training["augmentation"], suited.training["augmentation"]) == ("crop", "none")
     assert suited.factory.options.augmentation == "none"
     assert suited.training == {**chosen.training, "augmentation": "none"}
@@ -176,4 +176,4 @@ def test_expansion_looks_at_images_as_they_are() -> None:
 
 def test_a_plain_classifier_suits_any_method() -> None:
     chosen = choose(LearnerChoice("logistic"), np.zeros((4, 3)), np.array([0, 0, 1, 1]), n_classes=2)
-    assert chosen.suited_to("expansion") is chosen
+    assert chosen.suited_to("groups") is chosen

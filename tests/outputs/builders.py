@@ -20,7 +20,7 @@ from unpoison.types import BoolArray
 
 RUN = RunFacts(
     settings={"restarts": 2, "alpha": np.float64(0.25), "limits": (1, 2)},
-    method="self-expansion",
+    method="self-paced",
     learner="logistic regression",
     seed=7,
     seconds=12.3456,
@@ -98,7 +98,7 @@ def make_result(dataset: Dataset, removed: Sequence[int] = (0, 3, 6), *, called:
     components[0, list(removed)] = 4
     groups = ()
     if removed:
-        groups = (Group(0, len(removed), True, called, {"sharpness": 0.4, "odd": float("nan")}),)
+        groups = (Group(0, len(removed), True, called, {"agreement": 0.4, "odd": float("nan")}),)
     return Sanitization(keep, suspicion, predicted, components, Cost(100, 20), groups, {"rounds": 3})
 
 

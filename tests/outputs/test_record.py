@@ -21,7 +21,7 @@ def test_has_what_it_promises() -> None:
     assert facts["tool"]["name"] == "unpoison"
     assert set(facts["versions"]) == {"python", "numpy", "scikit-learn", "platform"}
     assert facts["settings"] == {"restarts": 2, "alpha": 0.25, "limits": [1, 2]}
-    assert (facts["method"], facts["learner"], facts["seed"]) == ("self-expansion", "logistic regression", 7)
+    assert (facts["method"], facts["learner"], facts["seed"]) == ("self-paced", "logistic regression", 7)
     assert facts["data"]["fingerprint"] == dataset.fingerprint
     assert facts["data"]["classes"][0] == {"name": "cat", "samples": 14}
     assert facts["result"]["n_removed"] == 3
@@ -32,7 +32,7 @@ def test_has_what_it_promises() -> None:
     assert facts["result"]["groups"] == [
         {
             **{"label": "cat", "called": "dog", "size": 3, "removed": True, "undecided": False, "reason": ""},
-            "evidence": {"sharpness": 0.4, "odd": None},
+            "evidence": {"agreement": 0.4, "odd": None},
         }
     ]
     assert facts["result"]["canaries"] == []

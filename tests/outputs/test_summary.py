@@ -81,12 +81,10 @@ class Page(HTMLParser):
 def test_what_was_found() -> None:
     text = summary()
     assert text.startswith("## unpoison: 3 of 40 samples (7.5%) look planted\n")
-    assert (
-        "`pets`, 3 classes, judged by `logistic regression` with the method `self-expansion`, seed 7." in text
-    )
+    assert "`pets`, 3 classes, judged by `logistic regression` with the method `self-paced`, seed 7." in text
     assert "| `cat` | 14 | 3 | 21.4% | `dog` (3) |" in text
     assert "| `bird` |" not in text
-    assert "| `cat` | `dog` | 3 | sharpness 0.40 |" in text
+    assert "| `cat` | `dog` | 3 | agreement 0.40 |" in text
     assert "`results/report.html`" in text
     assert "`results/manifest.csv`" in text
     assert "`unpoison apply results --overrides overrides.json`" in text

@@ -131,7 +131,7 @@ def texts(n: int = 120, **options: Any) -> Dataset:
 
 def test_says_what_was_found() -> None:
     dataset = texts()
-    result = judged(dataset, range(0, 30, 3), sharpness=0.43, agreement=0.02, consensus=0.95, other_thing=7.5)
+    result = judged(dataset, range(0, 30, 3), agreement=0.02, elsewhere=0.95, other_thing=7.5)
     html = page(dataset, result)
     text = shown(html)
     for part in (
@@ -141,7 +141,7 @@ def test_says_what_was_found() -> None:
         "cat 40 10 25.0% 10",
         "2 classes lose nothing",
         "removed 10 samples labelled “cat”, called “dog”",
-        "sharpness 43.0% How clearly the group stands apart",
+        "elsewhere 95.0% How often they give another, as surely as",
         "other thing 7.5",
         "text number 27 cat → dog sample 27 suspicion 0.9",
         "left over 3 labels 120 10",
@@ -349,7 +349,7 @@ def test_numbers_of_one_group_explain_each_other() -> None:
     components[0, 0] = 0
     groups = (Group(1, 5, False, 2), Group(0, 9, True, 1))
     result = dataclasses.replace(result, groups=groups, components=components)
-    text = shown(page(dataset, result, method="out-of-subset"))
+    text = shown(page(dataset, result, method="groups"))
     assert "8 of the 10 samples labelled “cat”, those called “dog”" in text
     assert "removed Group 2: 9 samples labelled “cat”, called “dog” 1 more sample with this label was" in text
     assert "kept Group 1: 5 samples labelled “dog”" in text
@@ -485,7 +485,7 @@ def test_a_record_of_before_reasons_is_still_shown() -> None:
     from .builders import run_facts
 
     dataset = texts()
-    result = judged(dataset, [0, 3], sharpness=0.4)
+    result = judged(dataset, [0, 3], agreement=0.4)
     facts = record.build(dataset, result, run=run_facts())
     del facts["result"]["canaries"], facts["result"]["certainty"]["measured"]
     for group in facts["result"]["groups"]:

@@ -124,7 +124,7 @@ def test_no_figure_without_thresholds(settings: dict[str, Any]) -> None:
 
 def test_no_figure_for_groups_of_other_methods() -> None:
     assert scatter([], SETTINGS) is None
-    assert scatter([group(9.0, 8.0, evidence={"sharpness": 0.5})], SETTINGS) is None
+    assert scatter([group(9.0, 8.0, evidence={"agreement": 0.5})], SETTINGS) is None
     assert scatter([group(9.0, None), group(None, 3.0)], SETTINGS) is None
 
 

@@ -22,7 +22,7 @@ def test_components_with_sizes_and_agreement() -> None:
         asked=np.array([[True] * 6, [True, True, True, True, False, False]]),
     )
     result = dataclasses.replace(result, votes=record, components=np.array([[1, 0, 0, 1, 2, 0]]))
-    found = vote_matrix(dataset.labels, result, method="out-of-subset")
+    found = vote_matrix(dataset.labels, result, method="groups")
     assert found.voters == ("judge 1", "judge 2")
     assert [dataclasses.astuple(component) for component in found.components] == [
         ("the rest", (1, 2), 3, 0, (1.0, 1.0)),
@@ -54,7 +54,7 @@ def test_many_components_and_voters_are_bounded() -> None:
         asked=np.ones((n_voters, 60), dtype=np.bool_),
     )
     result = dataclasses.replace(judged(dataset, []), components=np.arange(60)[None, :], votes=record)
-    found = vote_matrix(dataset.labels, result, method="out-of-subset")
+    found = vote_matrix(dataset.labels, result, method="groups")
     assert (len(found.components), found.n_more_components) == (
         votes.MAX_COMPONENTS,
         60 - votes.MAX_COMPONENTS,

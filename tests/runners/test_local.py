@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import SGDClassifier
 from threadpoolctl import threadpool_info
 
-from unpoison.core.config import IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import GroupSettings, IsplSettings, Settings
 from unpoison.core.pipeline import sanitize
 from unpoison.core.result import Sanitization
 from unpoison.errors import InputError
@@ -23,7 +23,7 @@ from unpoison.runners.local import LocalRunner
 
 METHODS: dict[str, Settings] = {
     "ispl": IsplSettings(rounds=2, restarts=2, weak_epochs=5, self_training_updates=2),
-    "out-of-subset": OutOfSubsetSettings(models=6, judges=2, alpha_low=0.1, alpha_high=0.3, separation=0.3),
+    "groups": GroupSettings(right_labels=False, canaries=False, met=2.0),
 }
 
 

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from unpoison.core.presets import usual_method
 from unpoison.data.images import composite_on_white
 from unpoison.errors import InputError
 from unpoison.estimator import IncompatibilityClustering
 from unpoison.learners.choose import default_for
-from unpoison.learners.defaults import LEARNERS
 
 Samples: TypeAlias = tuple[Any, Any]
 """``X`` and ``y`` as ``IncompatibilityClustering.fit`` takes them."""
@@ -52,9 +50,7 @@ def judge(
 
 def usual_cleaner(features: Any) -> IncompatibilityClustering:
     """The learner and method of ``unpoison clean`` for these features, with seed 0."""
-    learner = default_for(features)
-    method = usual_method(networks=learner not in LEARNERS)
-    return IncompatibilityClustering(learner, method=method, random_state=0)
+    return IncompatibilityClustering(default_for(features), random_state=0)
 
 
 def refuse_taken(columns: Iterable[object], name: str) -> None:

@@ -407,6 +407,7 @@ def _attacked(found: Iterable[Any]) -> list[Any]:
 
 def _with_results(names: Iterable[str], found: Iterable[Any]) -> list[str]:
     """The defenses of these names, all of which must have results; NAME+clean belongs to NAME."""
+    from unpoison.core.presets import REPLACED
     from unpoison.errors import InputError
     from unpoison.evaluation.bench import ON_CLEAN, defenses
 
@@ -414,7 +415,8 @@ def _with_results(names: Iterable[str], found: Iterable[Any]) -> list[str]:
     names = [name.removesuffix(ON_CLEAN) for name in names]
     for name in names:
         if name not in there:
-            defenses([name])  # refuses what is no defense
+            if name not in REPLACED:
+                defenses([name])  # refuses what is no defense
             raise InputError(f"there are no results of {name!r}, only of {', '.join(there)}")
     return list(dict.fromkeys(names))
 

@@ -13,13 +13,24 @@ import click
 from unpoison.cli.given import command, learner_choice, learner_options, load_options, source_options
 from unpoison.cli.progress import progress_bars
 from unpoison.cli.text import shown
-from unpoison.core.presets import METHODS, PRESETS
+from unpoison.core.presets import EFFORTS, METHODS, PRESETS, check_method
+from unpoison.errors import InputError
 
 
 def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     """Nothing is above not-a-number: as a limit it would let everything pass, and no range refuses it."""
     if value is not None and math.isnan(value):
         raise click.BadParameter("nan is not in the range 0.0<=x<=1.0.", context, parameter)
+    return value
+
+
+def _known_method(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A method; of one that was replaced the error says by what."""
+    try:
+        if value is not None:
+            check_method(value)
+    except InputError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
     return value
 
 
@@ -33,8 +44,15 @@ def _refuse_nan(context: click.Context, parameter: click.Parameter, value: float
 @learner_options
 @click.option(
     "--method",
-    type=click.Choice(METHODS),
-    help="How to look: ispl is the paper's, others are ours. [default: by learner; ispl with its settings]",
+    callback=_known_method,
+    metavar=f"[{'|'.join(METHODS)}]",
+    help="How to look: groups is ours, ispl the paper's. [default: groups; ispl with its settings]",
+)
+@click.option(
+    "--effort",
+    type=click.Choice(tuple(EFFORTS)),
+    help="How long groups trains networks, which decides what it can find; nothing for other learners. "
+    "[default: standard]",
 )
 @click.option(
     "--settings",
@@ -101,6 +119,7 @@ def _options(given: dict[str, Any]) -> Any:
     return CleanOptions(
         method=given["method"],
         preset=given["preset"],
+        effort=given["effort"],
         learner=learner_choice(given),
         augment=given["augment"],
         seed=given["seed"],

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.core.result import Group
 from unpoison.core.sampling import class_members
 from unpoison.core.trimming import lowest, worst_unless_finite
 from unpoison.types import BoolArray, FloatArray, IndexArray, LabelArray
@@ -33,32 +30,6 @@ def component_votes(
                 supported[k] += sizes[voter]
     result: BoolArray = supported > sizes.sum() / 2
     return result
-
-
-def keep_by_groups(
-    component: IndexArray,
-    evidence: Sequence[Mapping[str, float]],
-    removed: Sequence[bool],
-    predicted: LabelArray,
-    labels: LabelArray,
-) -> tuple[tuple[Group, ...], BoolArray]:
-    """Algorithm 2 for groups: remove those that outsiders do not agree with (``removed``).
-
-    ``component`` is 0 for the bulk, g for group g and -g for its halo, which goes with the group, but only
-    those samples that the outsiders place elsewhere too. ``evidence`` is what was found about each group.
-    """
-    keep = np.ones(len(labels), dtype=np.bool_)
-    groups: list[Group] = []
-    for number, (found, goes) in enumerate(zip(evidence, removed, strict=True), start=1):
-        members = np.flatnonzero(component == number)
-        label = int(labels[members[0]])
-        if goes:
-            keep[members] = False
-            halo = np.flatnonzero(component == -number)
-            keep[halo[predicted[halo] != label]] = False
-        called = int(np.bincount(predicted[members]).argmax())
-        groups.append(Group(label, len(members), goes, called, dict(found)))
-    return tuple(groups), keep
 
 
 def count_votes(

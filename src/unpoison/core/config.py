@@ -6,6 +6,7 @@ The sections meant are 2 (clustering), 3 (defense) and the appendix "Defense Set
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from unpoison.errors import InputError
@@ -112,99 +113,6 @@ class IsplSettings(_MethodSettings):
 
 
 @dataclass(frozen=True)
-class OutOfSubsetSettings(_MethodSettings):
-    """Groups from co-movement, judged by models that trained without them (docs/method.md)."""
-
-    method: ClassVar[str] = "out-of-subset"
-
-    models: int = 60
-    """Models fitted to random alpha-subsets, each scored on the samples it did not see."""
-    alpha_low: float = 0.04
-    """The smallest alpha, the share of each class in a subset (2.2)."""
-    alpha_high: float = 0.10
-    """The largest alpha; the models' shares are spaced evenly on a logarithmic scale."""
-    judges: int = 8
-    """Models that train on half of what is in no candidate group, and judge the groups (3.3)."""
-    separation: float = 0.8
-    """Least between-group share of variance for a split to count as two kinds of data."""
-    sharpness: float = 0.72
-    """Or least sharpness: 0 is a mere cut, 1 two points. Small groups explain little of the variance."""
-    agreement: float = 0.25
-    """Most that the judges may agree with a group's label for it to be removed (3.3: one half)."""
-    belonging: float = 0.4
-    """Least share of the judges' other calls that must be as sure as for true members of the called class."""
-    growth: int = 15
-    """Most rounds in which a removed group draws along what new judges, without it, place where it is."""
-    epochs: int = 40
-    """Epochs of each model, for learners that train by epochs."""
-    min_steps: int = 200
-    """Fewest optimiser steps of each model, for learners that train by steps."""
-
-    def __post_init__(self) -> None:
-        check_counts(self, "models", "judges", least=2)
-        check_counts(self, "epochs", least=1)
-        check_counts(self, "min_steps", "growth", least=0)
-        check_shares(self, "alpha_low", "alpha_high", low_open=True, high_open=True)
-        check_shares(self, "separation", "sharpness", "agreement", "belonging")
-        if self.alpha_low > self.alpha_high:
-            raise InputError(
-                f"The 'alpha_low' parameter of OutOfSubsetSettings must be at most alpha_high "
-                f"({self.alpha_high}). Got {self.alpha_low} instead."
-            )
-
-
-@dataclass(frozen=True)
-class ExpansionSettings(_MethodSettings):
-    """Groups that stand apart, judged by a model that trained without them (docs/method.md)."""
-
-    method: ClassVar[str] = "expansion"
-
-    judges: int = 1
-    """Models that train on half of what is in no candidate group, and judge the groups (3.3)."""
-    axes: int = 25
-    """Most axes of what models see of a class, in which groups are looked for."""
-    samples_per_axis: int = 20
-    """At most one axis for so many samples of a class, and 3/4 of their root, lest chance makes groups."""
-    sharpness: float = 0.05
-    """Least sharpness, less its error, of a group that models on halves of the data do not know at all, where
-    they know all else: 0 is a mere cut, 1 two points."""
-    errors: float = 1 / 3
-    """Where they do not know this share of the data, or more, unknown groups are nothing special, and must be
-    ``sharpness`` above the usual (how sharp the second group of a class is at most in three of four classes).
-    Below, in proportion."""
-    above_usual: float = 0.22
-    """Least sharpness above the usual of a group that they know; in proportion in between."""
-    known: float = 0.6
-    """They know a group if they know that much of it; all of it, where they are wrong about at most a tenth
-    of the data."""
-    own: float = 0.3
-    """Most of a group that may be what its label says, by the judges, for it to be removed (3.3)."""
-    own_if_far: float = 0.8
-    """The same for a group that stands far apart; in proportion in between."""
-    far: float = 0.1
-    """Sharpness beyond what is striking that is far apart."""
-    belonging: float = 0.25
-    """Least share of the judges' other calls that must be as sure as their right calls usually are."""
-    disputed: float = 0.25
-    """A model trains on what outsiders dispute alone, unless that is more than this share of the data."""
-    epochs: int = 8
-    """Epochs of each model on a half, for learners that train by epochs."""
-    further_epochs: int = 8
-    """Epochs over everything with which the models on halves go on before they are looked at."""
-    further_epochs_if_known: int = 6
-    """The same where they know the other half: then a model on what is disputed comes besides."""
-    min_steps: int = 140
-    """Fewest optimiser steps of each model, for learners that train by steps."""
-
-    def __post_init__(self) -> None:
-        check_counts(self, "judges", "axes", "samples_per_axis", least=1)
-        check_counts(self, "epochs", "further_epochs", "further_epochs_if_known", least=1)
-        check_counts(self, "min_steps", least=0)
-        check_shares(self, "disputed", "sharpness", "above_usual", "own", "own_if_far", "belonging")
-        check_shares(self, "errors", "known", "far", low_open=True)
-
-
-@dataclass(frozen=True)
 class GroupSettings(_MethodSettings):
     """Groups that stand apart for models that met them and not for those that did not (docs/method.md)."""
 
@@ -229,13 +137,14 @@ class GroupSettings(_MethodSettings):
     """Fewest optimiser steps of each training."""
 
     def __post_init__(self) -> None:
+        check_finite_numbers(self, "met", "kept")
         check_choice(self, "canaries", (True, False))
         check_choice(self, "right_labels", (True, False))
         check_counts(self, "pairs", "epochs", "judge_epochs", least=1)
         check_counts(self, "min_steps", least=0)
 
 
-Settings: TypeAlias = IsplSettings | OutOfSubsetSettings | ExpansionSettings | GroupSettings
+Settings: TypeAlias = IsplSettings | GroupSettings
 
 
 def check_counts(settings: object, *names: str, least: int) -> None:
@@ -244,6 +153,14 @@ def check_counts(settings: object, *names: str, least: int) -> None:
         value = getattr(settings, name)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             _refuse(settings, name, f"a whole number of at least {least}", value)
+
+
+def check_finite_numbers(settings: object, *names: str) -> None:
+    """Refuse anything but a number; not-a-number would let everything pass, or nothing."""
+    for name in names:
+        value = getattr(settings, name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+            _refuse(settings, name, "a finite number", value)
 
 
 def check_shares(settings: object, *names: str, low_open: bool = False, high_open: bool = False) -> None:

@@ -64,7 +64,7 @@ def embedding_of(learner: Learner) -> Callable[[IndexArray], FloatArray]:
     embed = method_of(
         learner,
         "embed",
-        needed="The method 'expansion' looks at what models see",
+        needed="The method 'groups' looks at what models see",
         instead="another method, or another learner",
     )
     return cast("Callable[[IndexArray], FloatArray]", embed)

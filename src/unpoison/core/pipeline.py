@@ -15,13 +15,11 @@ from unpoison.core.boosting import (
     keep_by_two_votes,
     suspicion_from_losses,
 )
-from unpoison.core.by_expansion import clean_by_expansion
 from unpoison.core.checkpoint import Checkpoints, NoCheckpoints
-from unpoison.core.config import ExpansionSettings, GroupSettings, IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import GroupSettings, IsplSettings, Settings
 from unpoison.core.groups.method import clean_by_groups
 from unpoison.core.ispl import find_component
 from unpoison.core.learner import LearnerFactory
-from unpoison.core.out_of_subset import clean_out_of_subset
 from unpoison.core.result import Group, Sanitization, VoteRecord
 from unpoison.core.self_training import recover
 from unpoison.core.tasks import FitTask, Runner, Task, Workshop, cost_array, finished, run_serially
@@ -47,12 +45,13 @@ def sanitize(
     """
     workshop = Workshop(runner=runner, checkpoints=checkpoints or NoCheckpoints(), listener=listener)
     seeds = Seeds(seed).within(settings.method)
-    if isinstance(settings, ExpansionSettings):
-        return clean_by_expansion(labels, factory, settings, seeds=seeds, workshop=workshop)
     if isinstance(settings, GroupSettings):
+        if np.bincount(labels).max() < 2:
+            raise InputError(
+                "Every class has one sample, so no half of the data is left for a judge to train on. Give at "
+                "least 2 samples of a class, or use method 'ispl'."
+            )
         return clean_by_groups(labels, factory, settings, seeds=seeds, workshop=workshop)
-    if isinstance(settings, OutOfSubsetSettings):
-        return clean_out_of_subset(labels, factory, settings, seeds=seeds, workshop=workshop)
     return clean_by_ispl(labels, factory, settings, seeds=seeds, workshop=workshop)
 
 

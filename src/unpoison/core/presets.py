@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from unpoison.core.config import ExpansionSettings, GroupSettings, IsplSettings, OutOfSubsetSettings, Settings
+from unpoison.core.config import GroupSettings, IsplSettings, Settings
 from unpoison.errors import InputError
 from unpoison.types import LabelArray
 
-METHODS = ("ispl", "groups", "expansion", "out-of-subset")
+METHODS = ("ispl", "groups")
+REPLACED = ("expansion", "out-of-subset")
+"""Methods of earlier versions, in whose place ``groups`` is now."""
+REPLACED_SETTINGS = (
+    "above_usual", "agreement", "alpha_high", "alpha_low", "axes", "belonging", "disputed", "errors", "far",
+    "further_epochs", "further_epochs_if_known", "growth", "judges", "known", "models", "own", "own_if_far",
+    "samples_per_axis", "separation", "sharpness",
+)  # fmt: skip
+"""Settings that only those had."""
 PRESETS = ("auto", "paper-cifar10", "paper-gtsrb", "authors-cifar10", "authors-gtsrb")
 
 PAPER_CIFAR10 = IsplSettings()
@@ -24,22 +33,37 @@ AUTHORS_GTSRB = replace(AUTHORS_CIFAR10, rounds=4, alpha=0.5, self_training=Fals
 LARGE_CLASS = 500
 """From this size of the smallest class on, the paper's settings for CIFAR-10; below, those for GTSRB. The
 paper uses the former on Imagenette too, whose smallest class has 858; GTSRB's has 150."""
-NETWORKS_OUT_OF_SUBSET = OutOfSubsetSettings(
-    models=12, alpha_low=0.15, alpha_high=0.5, judges=4, growth=0, epochs=10, min_steps=300
-)
 PLAIN_GROUPS = GroupSettings(right_labels=False, canaries=False, pairs=4)
 """Plain classifiers train in milliseconds; their small sets have no room for canaries."""
 
 
-def usual_method(preset: str = "auto", *, networks: bool) -> str:
-    """The method where none is named: the paper's with its settings, else ours for that kind of learner.
+EFFORTS = {"quick": 6, "standard": 12, "thorough": 24}
+"""Passes over everything by effort, at ``FULL_SIZE`` samples or more."""
+USUAL_EFFORT = "standard"
+FULL_SIZE = 25_000
+MOST_FOR_SIZE = 4.0
+"""Smaller sets get more passes, since a training takes steps: at most so many times as many."""
+JUDGE_PART = 3
+"""Judges have this part of the passes: they train on halves, and need not know single samples."""
 
-    >>> usual_method(networks=False)
-    'out-of-subset'
+
+def usual_method(preset: str = "auto") -> str:
+    """The method where none is named: the paper's with its settings, else ours.
+
+    >>> usual_method(), usual_method("paper-gtsrb")
+    ('groups', 'ispl')
     """
-    if preset != "auto":
-        return "ispl"
-    return "expansion" if networks else "out-of-subset"
+    return "groups" if preset == "auto" else "ispl"
+
+
+def check_method(method: str) -> None:
+    """Refuse what is no method, and say what took the place of one that was."""
+    if method in REPLACED:
+        raise InputError(f"The method {method!r} was replaced by 'groups'. Use method 'groups'.")
+    if method not in METHODS:
+        raise InputError(
+            f"The 'method' parameter must be one of {', '.join(METHODS)}. Got {method!r} instead."
+        )
 
 
 def settings_for(
@@ -48,22 +72,18 @@ def settings_for(
     method: str = "ispl",
     preset: str = "auto",
     networks: bool = False,
-    wide: bool = False,
+    effort: str | None = None,
     **changes: Any,
 ) -> Settings:
     """The settings called ``preset`` for ``method`` on these labels, with single values changed.
 
-    ``networks`` says that the learners are networks, trained by steps, which need more data than plain
-    classifiers and take longer: ``auto`` then asks for fewer of them, on larger subsets. ``wide`` says that
-    samples have more features than can be learned from a handful of them, as texts have.
+    ``networks`` says that the learners are networks, which take longer to train than plain classifiers.
+    ``effort`` says how long ``groups`` may train them: ``quick``, ``standard`` (None) or ``thorough``.
 
     >>> settings_for(np.repeat([0, 1], 5000), preset="paper-gtsrb", restarts=1).rounds
     4
     """
-    if method not in METHODS:
-        raise InputError(
-            f"The 'method' parameter must be one of {', '.join(METHODS)}. Got {method!r} instead."
-        )
+    check_method(method)
     if preset not in PRESETS:
         raise InputError(
             f"The 'settings' parameter must be one of {', '.join(PRESETS)}. Got {preset!r} instead."
@@ -72,14 +92,10 @@ def settings_for(
         raise InputError(
             f"The settings {preset!r} belong to the method 'ispl'. Use method 'ispl', or the settings 'auto'."
         )
+    _check_effort(effort, method)
     if method == "groups":
-        return _changed(GroupSettings() if networks else PLAIN_GROUPS, changes)
-    if method == "expansion":
-        return _changed(ExpansionSettings(), changes)
-    if method == "out-of-subset":
-        return _changed(
-            NETWORKS_OUT_OF_SUBSET if networks else auto_out_of_subset(labels, wide=wide), changes
-        )
+        by_effort = groups_for_networks(len(labels), effort=effort or USUAL_EFFORT)
+        return _changed(by_effort if networks else PLAIN_GROUPS, changes)
     if preset == "auto" and networks:
         return _changed(auto_ispl_for_networks(labels), changes)
     named = {
@@ -87,6 +103,33 @@ def settings_for(
         "authors-cifar10": AUTHORS_CIFAR10, "authors-gtsrb": AUTHORS_GTSRB,
     }  # fmt: skip
     return _changed(named[preset] if preset in named else auto_ispl(labels), changes)
+
+
+def _check_effort(effort: str | None, method: str) -> None:
+    if effort is None:
+        return
+    if effort not in EFFORTS:
+        raise InputError(f"The effort must be one of {', '.join(EFFORTS)}. Got {effort!r} instead.")
+    if method != "groups":
+        raise InputError(
+            f"The effort {effort!r} belongs to the method 'groups': {method!r} trains as its settings say. "
+            "Leave the effort out, or use method 'groups'."
+        )
+
+
+def groups_for_networks(n_samples: int, *, effort: str = USUAL_EFFORT) -> GroupSettings:
+    """Passes by effort and size, and for ``thorough`` twice as many judges.
+
+    >>> groups_for_networks(50_000).epochs, groups_for_networks(6_250).epochs
+    (12, 24)
+    """
+    more = float(np.clip(sqrt(FULL_SIZE / n_samples), 1.0, MOST_FOR_SIZE))
+    passes = round(EFFORTS[effort] * more)
+    return GroupSettings(
+        epochs=passes,
+        judge_epochs=max(1, round(passes / JUDGE_PART)),
+        pairs=2 if effort == "thorough" else 1,
+    )
 
 
 def auto_ispl(labels: LabelArray) -> IsplSettings:
@@ -119,19 +162,14 @@ def _smallest_class(labels: LabelArray) -> int:
     return int(np.bincount(labels)[np.unique(labels)].min())
 
 
-def auto_out_of_subset(labels: LabelArray, *, wide: bool = False) -> OutOfSubsetSettings:
-    """Subset shares for which a class gives each model about 5 to 14 samples, never under 1% nor over 3/8.
-
-    Of ``wide`` samples about 16 to 40 of the smallest class.
-    """
-    sizes = np.bincount(labels)[np.unique(labels)]
-    low = float(np.clip(16.0 / sizes.min() if wide else 5.6 / np.median(sizes), 0.01, 0.15))
-    return OutOfSubsetSettings(alpha_low=low, alpha_high=2.5 * low)
-
-
 def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     known = {field.name for field in fields(settings)}
     unknown = sorted(set(changes) - known)
+    if unknown and unknown[0] in REPLACED_SETTINGS:
+        raise InputError(
+            f"The setting {unknown[0]!r} went with the methods {' and '.join(REPLACED)}, which were replaced "
+            f"by 'groups'. The method {settings.method!r} has {', '.join(sorted(known))}"
+        )
     if unknown:
         raise InputError(
             f"The method {settings.method!r} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}"

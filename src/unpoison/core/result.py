@@ -44,7 +44,7 @@ class Group:
     called: int
     """The class that models trained without the group most often call its members."""
     evidence: dict[str, float] = field(default_factory=dict)
-    """Named numbers behind the judgement, such as ``sharpness`` and ``agreement``."""
+    """Named numbers behind the judgement, such as ``met`` and ``agreement``."""
     undecided: bool = False
     """Whether it was kept only since it could not be told what it is."""
     reason: str = ""

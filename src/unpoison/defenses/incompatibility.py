@@ -10,7 +10,7 @@ from unpoison.core.checkpoint import Checkpoints
 from unpoison.core.config import Settings, check_choice
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.pipeline import sanitize
-from unpoison.core.presets import METHODS, PRESETS, settings_for
+from unpoison.core.presets import PRESETS, check_method, settings_for
 from unpoison.core.tasks import Runner, run_serially
 from unpoison.defenses.base import Decision
 from unpoison.events import Listener, ignore
@@ -24,7 +24,7 @@ class Incompatibility:
     name: ClassVar[str] = "incompatibility"
 
     method: str = "ispl"
-    """``ispl`` or ``out-of-subset``."""
+    """``ispl`` or ``groups``."""
     preset: str = "auto"
     """``paper-cifar10``, ``authors-gtsrb`` and so on (all for ``ispl``), or ``auto``."""
     _: KW_ONLY
@@ -36,7 +36,7 @@ class Incompatibility:
     """Where finished parts of a run are kept, so that one that was stopped goes on."""
 
     def __post_init__(self) -> None:
-        check_choice(self, "method", METHODS)
+        check_method(self.method)
         check_choice(self, "preset", PRESETS)
         check_choice(self, "networks", (None, True, False))
 
@@ -44,13 +44,12 @@ class Incompatibility:
         """What a run on these labels uses."""
         from unpoison.learners.sklearn import SklearnFactory
 
-        plain = factory if isinstance(factory, SklearnFactory) else None
+        is_plain = isinstance(factory, SklearnFactory)
         return settings_for(
             labels,
             method=self.method,
             preset=self.preset,
-            networks=plain is None if self.networks is None else self.networks,
-            wide=plain is not None and plain.is_wide,
+            networks=not is_plain if self.networks is None else self.networks,
             **self.changes,
         )
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from unpoison.attacks.options import meant
+from unpoison.core.presets import REPLACED
 from unpoison.errors import InputError, MissingExtraError, UnpoisonError
 from unpoison.evaluation.outcomes import Result, check_values
 from unpoison.evaluation.scales import scale_named
@@ -126,6 +127,8 @@ def check_defense(name: str, known: Collection[str]) -> None:
     >>> check_defense("random-50+clean", ["ispl"])
     """
     plain = name.removesuffix(ON_CLEAN)
+    if plain in REPLACED:
+        raise InputError(f"the defense {plain!r} was replaced by 'groups'; use --defense groups")
     if plain not in known and not RANDOM_PERCENT.fullmatch(plain):
         raise InputError(
             f"no defense is called {name!r}; {meant(name, known)}the defenses are: {', '.join(known)} and "

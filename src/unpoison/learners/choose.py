@@ -57,11 +57,6 @@ class Chosen:
         """Whether it is a torch network."""
         return self.training is not None
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether it takes sparse features: words of texts, values of categories."""
-        return isinstance(self.factory, SklearnFactory) and self.factory.is_wide
-
     def suited_to(self, method: str) -> Chosen:
         """As the method was made for (:func:`suited_to`)."""
         factory = suited_to(self.factory, method)
@@ -85,18 +80,14 @@ class Chosen:
         return 1 if n_values < 1_000_000 else min(cores, 8)
 
 
-AS_THEY_ARE = ("expansion", "groups")
-"""The methods whose networks see images as they are."""
-
-
 def suited_to(factory: Any, method: str) -> Any:
-    """As the method was made for: ours look at networks that see images as they are.
+    """As the method was made for: ``groups`` looks at networks that see images as they are.
 
-    Images that are shifted and mirrored hide a small trigger, and teach models on halves too little in the
-    few passes that they get.
+    Images that are shifted and mirrored hide a small trigger, and teach judges too little in the few passes
+    that they get.
     """
     is_network = hasattr(factory, "without_augmentation")
-    return factory.without_augmentation() if is_network and method in AS_THEY_ARE else factory
+    return factory.without_augmentation() if is_network and method == "groups" else factory
 
 
 def choose(choice: LearnerChoice, features: Any, labels: LabelArray, *, n_classes: int) -> Chosen:

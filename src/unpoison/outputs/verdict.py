@@ -55,38 +55,21 @@ def _about_weak_votes(result: Sanitization) -> str:
 
 
 def _about_undecided(dataset: Dataset, result: Sanitization) -> str:
+    """Groups of which it was measured that they may be planted or not."""
     undecided = [group for group in result.groups if group.undecided]
     if not undecided:
         return ""
     labels = sorted({group.label for group in undecided})
     names = [f"'{printable(dataset.class_names[label], 40)}'" for label in labels[:_NAMED_PAIRS]]
     n_more = len(labels) - len(names)
-    if any(group.reason for group in undecided):
-        return _about_groups(len(undecided), names, n_more)
-    return _about_two_sides(names, n_more)
-
-
-def _about_groups(n_groups: int, names: list[str], n_more: int) -> str:
-    """Groups of which it was measured that they may be planted or not."""
-    groups, were = ("group", "was") if n_groups == 1 else ("groups", "were")
+    groups, were = ("group", "was") if len(undecided) == 1 else ("groups", "were")
     classes = "class" if len(names) + n_more == 1 else "classes"
     whose = listed([*names, f"{count(n_more)} more"] if n_more else names)
-    which = "it" if n_groups == 1 else "them"
+    which = "it" if len(undecided) == 1 else "them"
     return (
-        f"{count(n_groups)} {groups} of the {classes} {whose} could not be decided and {were} kept. "
+        f"{count(len(undecided))} {groups} of the {classes} {whose} could not be decided and {were} kept. "
         f"Look at {which}: the report says what was measured, and the column component_1 of the manifest has "
         "the number of each sample's group."
-    )
-
-
-def _about_two_sides(names: list[str], n_more: int) -> str:
-    """Classes of which one side may be planted, and it cannot be told which."""
-    more = f" and {count(n_more)} more" if n_more else ""
-    those, fall = ("class", "falls") if len(names) == 1 else ("classes", "fall")
-    return (
-        f"The {those} {', '.join(names)}{more} {fall} into two parts, of which one looks like another class, "
-        "but the other does too: one may be planted, and which cannot be told, so both were kept. Compare "
-        "them: the column component_1 of the manifest tells them apart."
     )
 
 

@@ -8,15 +8,8 @@ from dataclasses import dataclass, replace
 from unpoison.report.text import percent, printable
 
 _EXPLANATIONS = {
-    "sharpness": "How clearly the group stands apart from its class: 0 is a mere cut, 1 two points.",
-    "striking": "How sharp a group that models know must be in this data for it to be judged.",
-    "known": "How much of it models that trained on half of the data know by its label.",
     "agreement": "How often models that did not train on the group agree with its label.",
-    "own": "How much of it is what its label says, allowing for the classes that models confuse.",
-    "belonging": "How often, giving another label, they are as sure as for true members of that class.",
-    "other_side": "The same for the other side of the class, of which those models met nothing either.",
-    "other_side_known": "How much of the other side models that trained on half of the data know.",
-    "consensus": "How often those models give one and the same other label.",
+    "elsewhere": "How often they give another, as surely as to what they know of that class.",
 }
 
 _DISTANCES = {

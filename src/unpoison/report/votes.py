@@ -10,7 +10,8 @@ from unpoison.core.result import Sanitization
 from unpoison.types import IndexArray, LabelArray
 
 GROUPING = ("groups", "expansion", "out-of-subset")
-"""Methods whose components are candidate groups, numbered from 1 on, and the rest."""
+"""Methods whose components are candidate groups, numbered from 1 on, and the rest; the last two in folders
+that earlier versions wrote."""
 MAX_COMPONENTS = 24
 MAX_VOTERS = 32
 

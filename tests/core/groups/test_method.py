@@ -1,24 +1,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 
 from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.config import GroupSettings
 from unpoison.core.groups.method import clean_by_groups
 from unpoison.core.groups.propose import ProposeTask
 from unpoison.core.pipeline import sanitize
+from unpoison.core.presets import settings_for
 from unpoison.core.result import Sanitization
 from unpoison.core.tasks import Workshop
 from unpoison.errors import InputError
+from unpoison.learners.sklearn import SklearnFactory
 from unpoison.runners.local import LocalRunner
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays
 
 from ..fakes import same_bits
-from .worlds import PER_CLASS, World
+from .worlds import PER_CLASS, SeeingLearner, World
 
 
 def removed(result: Sanitization) -> list[int]:
@@ -204,3 +209,43 @@ def test_judges_that_hardly_know_a_class_leave_it_undecided() -> None:
     labels = np.concatenate([np.repeat([0, 1, 2], PER_CLASS), np.full(54, 3)])
     more = World(labels=labels, planted=planted).clean(GroupSettings(canaries=False))
     assert removed(more) == planted.tolist()
+
+
+def test_what_a_model_sees_must_be_finite() -> None:
+    class Diverged(SeeingLearner):
+        def embed(self, indices: Any) -> Any:
+            return np.full((len(indices), 3), np.nan)
+
+    world = World()
+    with pytest.raises(InputError, match="What the trained model sees is not finite: its training diverged"):
+        sanitize(world.labels, lambda seed: Diverged(world, seed), GroupSettings(), seed=0)
+
+
+def digits(*, planted: bool) -> tuple[SklearnFactory, np.ndarray, np.ndarray]:
+    """Digits; a fifth of the ones with two bright pixels in a corner, labelled 7."""
+    images, labels = load_digits(return_X_y=True)
+    images, given = images / 16.0, labels.astype(np.int64)
+    marked = np.flatnonzero(labels == 1)[::5]
+    if planted:
+        images[np.ix_(marked, [0, 8])] = 1.0
+        given[marked] = 7
+    return SklearnFactory(LogisticRegression(max_iter=200), images, given, 10), given, marked
+
+
+def test_a_trigger_on_digits_is_found() -> None:
+    factory, labels, marked = digits(planted=True)
+    result = sanitize(labels, factory, settings_for(labels, method="groups"), seed=0)
+    assert (~result.keep[marked]).mean() > 0.9
+    assert (~np.delete(result.keep, marked)).sum() <= 5
+
+
+def test_nothing_is_removed_from_digits_without_one() -> None:
+    factory, labels, _ = digits(planted=False)
+    assert removed(sanitize(labels, factory, settings_for(labels, method="groups"), seed=0)) == []
+
+
+def test_nothing_is_removed_from_pure_noise() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, size=300)
+    factory = SklearnFactory(LogisticRegression(), rng.normal(size=(300, 8)), labels, 3)
+    assert removed(sanitize(labels, factory, settings_for(labels, method="groups"), seed=0)) == []

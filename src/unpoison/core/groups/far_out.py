@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from unpoison.core.standing_apart import SMALLEST_GROUP
+from unpoison.core.groups.large_groups import SMALLEST_GROUP
 from unpoison.types import BoolArray, FloatArray
 
 AXES = 60

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.groups.axes import axes_by_class
 from unpoison.core.groups.far_out import far_out
+from unpoison.core.groups.large_groups import SMALLEST_GROUP, groups_apart
 from unpoison.core.groups.separation import FOLDS, NOT_MEASURED, Separation, discriminant, separation
 from unpoison.core.result import Cost
 from unpoison.core.sampling import class_members
-from unpoison.core.standing_apart import SMALLEST_GROUP, axes_by_class, groups_apart
 from unpoison.core.tasks import cost_array
 from unpoison.seeds import Seeds
 from unpoison.types import Arrays, BoolArray, FloatArray, IndexArray, LabelArray

@@ -26,8 +26,8 @@ DEFENSES: dict[str, str] = {
 def in_order(defenses: Iterable[str]) -> list[str]:
     """Each once, those of the paper first and in its order, the others by name.
 
-    >>> in_order(["expansion", "ispl-paper", "confident-learning", "nothing", "ispl-paper"])
-    ['nothing', 'ispl-paper', 'confident-learning', 'expansion']
+    >>> in_order(["groups", "ispl-paper", "confident-learning", "nothing", "ispl-paper"])
+    ['nothing', 'ispl-paper', 'confident-learning', 'groups']
     """
     found = set(defenses)
     return [*(name for name in DEFENSES if name in found), *sorted(found.difference(DEFENSES))]
