@@ -116,6 +116,25 @@ def test_plain_classifiers_see_the_columns_that_they_rely_on(model: Any) -> None
         assert relied > 2.0 * max(noise)
 
 
+def test_what_a_tree_relies_on_is_looked_for_in_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a forest each call takes long; however they are cut, they give the same."""
+    rows = np.random.default_rng(0).normal(size=(200, 30))
+    learner = _after_fitting(RandomForestClassifier(5, random_state=0), rows, np.arange(200) % 2)
+    calls: list[int] = []
+    predicted = learner._predicted
+
+    def counted(asked: Any) -> Any:
+        calls.append(len(asked))
+        return predicted(asked)
+
+    monkeypatch.setattr(learner, "_predicted", counted)
+    at_once = learner._reliance()
+    assert calls == [200, 30 * 200]
+    monkeypatch.setattr("unpoison.learners.sklearn.SHUFFLED_AT_ONCE", 7 * rows.size)
+    assert learner._reliance() == pytest.approx(at_once)
+    assert calls[2:] == [200, *[7 * 200] * 4, 2 * 200]
+
+
 def test_what_a_plain_classifier_sees_does_not_depend_on_who_is_asked_about() -> None:
     for model in (LogisticRegression(), GaussianNB()):
         learner = _after_fitting(model)

@@ -10,8 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.config import GroupSettings
-from unpoison.core.groups.method import clean_by_groups
+from unpoison.core.groups.method import _Candidate, _withheld, clean_by_groups
 from unpoison.core.groups.propose import ProposeTask
+from unpoison.core.groups.separation import Separation
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
 from unpoison.core.result import Sanitization
@@ -89,6 +90,27 @@ def test_never_are_both_sides_of_a_class_removed(size: int) -> None:
     assert (result.keep[400:800]).any()
 
 
+def test_no_judge_meets_in_another_class_what_is_like_a_group() -> None:
+    natural = np.concatenate([np.arange(400, 440), np.arange(800, 840)])
+    world = World(natural=natural)
+    result = world.clean(GroupSettings(canaries=False, pairs=2))
+    assert removed(result) == []
+    judges = world.fits[1:]
+    assert len(judges) == 4
+    assert not any(np.isin(natural, indices).any() for indices, *_ in judges)
+
+
+def test_like_one_group_and_on_a_side_of_another_is_judged_by_all() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    apart = Separation(10.0, 0.5)
+    group = _Candidate(np.array([0, 1]), apart, 0, np.array([5]))
+    sides = [_Candidate(np.array(who), apart, side, none) for side, who in ((1, [5, 6]), (2, [7, 8]))]
+    assert _withheld([group, *sides], 2, 10).astype(int).tolist() == [
+        [1, 1, 0, 0, 0, 1, 1, 0, 0, 0],
+        [1, 1, 0, 0, 0, 1, 0, 1, 1, 0],
+    ]
+
+
 def test_marks_on_right_labels_stay_where_it_is_said() -> None:
     settings = GroupSettings(right_labels=False)
     assert removed(World(marked=np.arange(800, 860)).clean(settings)) == []
@@ -115,7 +137,8 @@ def test_what_a_planted_group_hid_is_found_on_a_second_look(monkeypatch: pytest.
             one = {key: np.array([20.0 if key == "z" else 0.5]) for key in ("z", "error")}
             empty = {key: value[:0] for key, value in {**one, "sizes": shown, "side": shown}.items()}
             numbers = {**one, "sizes": np.array([len(shown)]), "side": np.array([0])} if is_there else empty
-            return {**found, **numbers, "samples": shown if is_there else shown[:0]}
+            like = {"like": shown[:0], "n_like": np.zeros(int(is_there), dtype=np.int64)}
+            return {**found, **numbers, **like, "samples": shown if is_there else shown[:0]}
 
     monkeypatch.setattr("unpoison.core.groups.method.ProposeTask", OneAtATime)
     world = World(several=(first, hidden), few=True)

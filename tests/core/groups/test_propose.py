@@ -120,11 +120,53 @@ def test_the_same() -> None:
 def test_a_group_begins_where_the_others_end_or_half_way() -> None:
     rng = np.random.default_rng(0)
     narrow, wide = 0.05 * rng.normal(size=4000), 0.2 * rng.normal(size=4000)
-    assert border(narrow) == pytest.approx(SPREADS * 0.05, rel=0.05)
-    assert border(wide) == HALF
-    more_of_the_group = np.concatenate([narrow, np.full(400, 0.4)])
-    assert border(more_of_the_group) == border(narrow)
-    assert border(np.ones(5)) == 0.0
+    more, end = np.full(400, 0.4), pytest.approx(SPREADS * 0.05, rel=0.05)
+    for is_known in (False, True):
+        group = np.repeat([False, is_known], [4000, 400])
+        assert border(np.concatenate([narrow, more]), group) == end
+        assert border(np.concatenate([wide, more]), group) == HALF
+    assert border(np.ones(5), np.zeros(5, dtype=np.bool_)) == HALF
+
+
+def test_a_heavy_tail_is_not_more_of_the_group() -> None:
+    heavy = 0.05 * (np.random.default_rng(0).exponential(size=4000) - 1.0)
+    away = heavy[heavy < 0.0]
+    assert (heavy > SPREADS * np.sqrt((away**2).mean())).sum() > 5
+    assert border(heavy, np.zeros(4000, dtype=np.bool_)) == HALF
+
+
+def likes(labels: np.ndarray, view: np.ndarray) -> list[tuple[int, set[int], set[int]]]:
+    """Of each proposed group: its label, its members, and what is like it in other classes."""
+    task = ProposeTask(view, labels, (0, 1, 2), 7.0, Seeds(0), np.ones(len(labels), dtype=np.bool_))
+    found = task()
+    members = np.split(found["samples"], np.cumsum(found["sizes"])[:-1])
+    like = np.split(found["like"], np.cumsum(found["n_like"])[:-1])
+    return [(int(labels[each[0]]), set(each), set(other)) for each, other in zip(members, like, strict=True)]
+
+
+def test_what_is_like_a_group_is_found_in_other_classes() -> None:
+    """Where there is so little of it that there it is not proposed."""
+    few, many, another = np.arange(600, 640), np.arange(1000, 1060), np.arange(1100, 1160)
+    view = view_of({0: np.concatenate([few, many]), 1: another})
+    found = sorted(likes(LABELS, view), key=lambda entry: min(entry[1]))
+    assert found == [(2, set(many), set(few)), (2, set(another), set())]
+
+
+def test_what_is_planted_in_one_class_is_like_nothing() -> None:
+    """Nor are the samples of the class that it was taken from."""
+    view, labels = view_of({0: np.arange(600, 640)}), LABELS
+    view[600:640] += view[:500].mean(axis=0) - view[500:600].mean(axis=0)
+    (found,) = likes(labels, view)
+    assert found == (1, set(range(600, 640)), set())
+
+
+def test_of_classes_that_fall_into_two_alike_both_sides_are_like_both() -> None:
+    one = np.concatenate([np.arange(500, 680), np.arange(1000, 1200)])
+    found = [(members, like) for _, members, like in likes(LABELS, view_of({0: one}))]
+    assert found == [
+        (set(range(1000, 1200)), set(range(500, 680))),
+        (set(range(1200, 1500)), set(range(680, 1000))),
+    ]
 
 
 def test_a_group_takes_along_what_is_far_from_the_others_and_not_yet_half_way() -> None:

@@ -95,6 +95,8 @@ class _Candidate:
     met: Separation
     side: int
     """Which side it is of a class that falls into two; ``NO_SIDE`` if it does not."""
+    like: IndexArray
+    """What is like it in other classes."""
 
 
 @dataclass(frozen=True)
@@ -283,13 +285,19 @@ def _name(kind: str, number: int, inside: BoolArray, passes: tuple[int, ...]) ->
 
 def _candidates(found: Arrays) -> list[_Candidate]:
     """The groups that a task proposes."""
-    ends = np.cumsum(found["sizes"]).astype(np.int64)
-    groups = np.split(found["samples"].astype(np.int64), ends[:-1]) if len(ends) else []
+    groups = _split(found["samples"], found["sizes"])
+    like = _split(found["like"], found["n_like"])
     numbers = zip(found["z"].tolist(), found["error"].tolist(), found["side"].tolist(), strict=True)
     return [
-        _Candidate(group, Separation(z, error), int(side))
-        for group, (z, error, side) in zip(groups, numbers, strict=True)
+        _Candidate(group, Separation(z, error), int(side), others)
+        for group, others, (z, error, side) in zip(groups, like, numbers, strict=True)
     ]
+
+
+def _split(samples: NDArray[Any], sizes: NDArray[Any]) -> list[IndexArray]:
+    """Parts of these sizes, one after another."""
+    ends = np.cumsum(sizes).astype(np.int64)
+    return np.split(samples.astype(np.int64), ends[:-1]) if len(ends) else []
 
 
 def _never_both(
@@ -309,7 +317,7 @@ def _never_both(
 
 
 def _withheld(candidates: list[_Candidate], n_judges: int, n_samples: int) -> BoolArray:
-    """Judges by samples: who is judged by whom, and therefore not met.
+    """Judges by samples: who is judged by whom, and therefore not met; nor is what is like it elsewhere.
 
     All groups by all, but of a class that falls into two each side by every second judge: a judge that
     knows neither does not know the class.
@@ -317,7 +325,8 @@ def _withheld(candidates: list[_Candidate], n_judges: int, n_samples: int) -> Bo
     turn = 1 + np.arange(n_judges) % 2
     withheld = np.zeros((n_judges, n_samples), dtype=np.bool_)
     for each in candidates:
-        withheld[:, each.members] = True if each.side == NO_SIDE else (turn == each.side)[:, None]
+        by = turn == each.side if each.side != NO_SIDE else np.ones(n_judges, dtype=np.bool_)
+        withheld[:, np.concatenate([each.members, each.like])] |= by[:, None]
     return withheld
 
 

@@ -36,7 +36,7 @@ HALF = 0.5
 LARGE = 0.25
 """From this share of its class on, which of two sides was planted is not told by their sizes."""
 SPREADS = 6.0
-"""A group begins so many spreads of the others beyond their mean, or half-way to its own."""
+"""The others end so many of their spreads beyond their mean, unless they have a heavy tail."""
 PASSES = 2
 """How often a group is completed: what it took in shows the way better."""
 NO_SIDE, ONE_SIDE, OTHER_SIDE = 0, 1, 2
@@ -58,26 +58,38 @@ class ProposeTask:
     """The samples that are looked at: on a second look without what was planted."""
 
     def __call__(self) -> Arrays:
-        """``samples``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group."""
+        """``samples``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group.
+
+        ``like``: what is like each of them in other classes, one after another; ``n_like`` is their number.
+        """
         among = np.flatnonzero(self.among)
         labels = self.labels[among]
         evened = axes_by_class(self.view[among], labels, axes=AXES, only=self.classes)
+        centred = _about_class_medians(self.view[among], labels)
         members: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
+        like: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
         met: list[Separation] = []
         sides: list[int] = []
         for own in class_members(labels):
             label = int(labels[own[0]])
             if label not in self.classes:
                 continue
-            view, own = evened[own].astype(np.float64), among[own]
+            view, others = evened[own].astype(np.float64), np.flatnonzero(labels != label)
+            is_like = np.zeros(len(others), dtype=np.bool_)
             for group, apart, side in self._standing(view, [*_large(view), *far_out(view)], label):
-                members.append(own[group])
+                members.append(among[own[group]])
+                before, is_like = is_like, alike_elsewhere(view, group, centred[own], centred[others])
+                if side == OTHER_SIDE:  # of classes that fall into two as this one does
+                    is_like |= _rest_of_classes(before, labels[others])
+                like.append(among[others[is_like]])
                 met.append(apart)
                 sides.append(side)
         return {
             "samples": np.concatenate(members),
             "sizes": np.array([len(each) for each in members[1:]], dtype=np.int64),
             "z": np.array([each.z for each in met], dtype=np.float64),
+            "like": np.concatenate(like),
+            "n_like": np.array([len(each) for each in like[1:]], dtype=np.int64),
             "error": np.array([each.error for each in met], dtype=np.float64),
             "side": np.array(sides, dtype=np.int64),
             "cost": cost_array(Cost()),
@@ -142,6 +154,35 @@ def _large(view: FloatArray) -> list[BoolArray]:
     return chosen
 
 
+def alike_elsewhere(view: FloatArray, group: BoolArray, centred: FloatArray, others: FloatArray) -> BoolArray:
+    """Which samples of other classes lie far from their class in a group's direction: half as far, or more.
+
+    ``view`` has the coordinates in which the group was found, of its class only. ``centred`` has those that
+    classes share, in which the direction is put together again; ``others`` has them of the other classes.
+    """
+    place = view @ discriminant(view[group], view[~group])
+    way, *_ = np.linalg.lstsq(centred - centred.mean(axis=0), place - place.mean(), rcond=None)
+    length = float(place[group].mean() - place[~group].mean())
+    is_alike: BoolArray = others @ way > HALF * length
+    return is_alike
+
+
+def _rest_of_classes(side: BoolArray, labels: LabelArray) -> BoolArray:
+    """What is left of every class that has a large part on this side."""
+    rest = np.zeros(len(labels), dtype=np.bool_)
+    for members in class_members(labels):
+        rest[members] = ~side[members] & (side[members].mean() > LARGE)
+    return rest
+
+
+def _about_class_medians(view: NDArray[Any], labels: LabelArray) -> FloatArray:
+    """What is seen of each sample, less the median of its class."""
+    rows = view.astype(np.float64)
+    for members in class_members(labels):
+        rows[members] -= np.median(rows[members], axis=0)
+    return rows
+
+
 def standardized(view: NDArray[Any]) -> FloatArray:
     """Every column of mean 0 and spread 1."""
     rows = view.astype(np.float64)
@@ -163,20 +204,24 @@ def completed(view: FloatArray, group: BoolArray) -> BoolArray:
         if min(size, len(taken) - size) < SMALLEST_GROUP:
             return group
         place = travelled(view, taken)
-        taken = place > border(place[~taken])
+        taken = place > border(place, taken)
     is_group = SMALLEST_GROUP <= np.count_nonzero(taken) <= len(taken) - SMALLEST_GROUP
     return taken if is_group and 2 * np.count_nonzero(taken & group) > np.count_nonzero(group) else group
 
 
-def border(rest: FloatArray) -> float:
-    """Where a group begins, on the way from the others' mean (0) to the group's (1); ``rest``: the others.
+def border(place: FloatArray, group: BoolArray) -> float:
+    """Where a group begins, on the way from the others' mean (0) to the group's (1).
 
-    Half-way, or sooner where the others do not spread so far. Their spread is measured on the far side: on
-    this one there may be more of the group.
+    Half-way, or sooner where the others end sooner. Their spread is measured on the far side: on the near
+    side there may be more of the group. Then more samples lie between that end and half-way than between the
+    end and half of it; where the others have a heavy tail, fewer.
     """
-    away = rest[rest < 0.0]
+    away = place[~group & (place < 0.0)]
     spread = sqrt(float((away * away).mean())) if len(away) else 0.0
-    return min(HALF, SPREADS * spread)
+    end = min(HALF, SPREADS * spread)
+    before = np.count_nonzero((place > end / 2.0) & (place <= end))
+    beyond = np.count_nonzero((place > end) & (place <= HALF))
+    return end if beyond > before else HALF
 
 
 def travelled(view: FloatArray, group: BoolArray) -> FloatArray:
