@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.config import GroupSettings
 from unpoison.core.groups.method import _Candidate, _withheld, clean_by_groups
-from unpoison.core.groups.propose import ProposeTask
+from unpoison.core.groups.propose import ProposeTask, _sets
 from unpoison.core.groups.separation import Separation
 from unpoison.core.pipeline import sanitize
 from unpoison.core.presets import settings_for
@@ -103,8 +103,8 @@ def test_no_judge_meets_in_another_class_what_is_like_a_group() -> None:
 def test_like_one_group_and_on_a_side_of_another_is_judged_by_all() -> None:
     none = np.zeros(0, dtype=np.int64)
     apart = Separation(10.0, 0.5)
-    group = _Candidate(np.array([0, 1]), apart, 0, np.array([5]))
-    sides = [_Candidate(np.array(who), apart, side, none) for side, who in ((1, [5, 6]), (2, [7, 8]))]
+    group = _Candidate(np.array([0, 1]), apart, 0, none, np.array([5]))
+    sides = [_Candidate(np.array(who), apart, side, none, none) for side, who in ((1, [5, 6]), (2, [7, 8]))]
     assert _withheld([group, *sides], 2, 10).astype(int).tolist() == [
         [1, 1, 0, 0, 0, 1, 1, 0, 0, 0],
         [1, 1, 0, 0, 0, 1, 0, 1, 1, 0],
@@ -133,12 +133,11 @@ def test_what_a_planted_group_hid_is_found_on_a_second_look(monkeypatch: pytest.
         def __call__(self) -> Arrays:
             found = super().__call__()
             shown = first if self.among[first].all() else hidden
-            is_there = 2 in self.classes
-            one = {key: np.array([20.0 if key == "z" else 0.5]) for key in ("z", "error")}
-            empty = {key: value[:0] for key, value in {**one, "sizes": shown, "side": shown}.items()}
-            numbers = {**one, "sizes": np.array([len(shown)]), "side": np.array([0])} if is_there else empty
-            like = {"like": shown[:0], "n_like": np.zeros(int(is_there), dtype=np.int64)}
-            return {**found, **numbers, **like, "samples": shown if is_there else shown[:0]}
+            there = [shown] if 2 in self.classes else []
+            numbers = {"z": [20.0], "error": [0.5], "side": [0]}
+            given = {key: np.array(value[: len(there)]) for key, value in numbers.items()}
+            nobody = [np.zeros(0, dtype=np.int64) for _ in there]
+            return {**found, **given, **_sets(samples=there, near=nobody, like=nobody)}
 
     monkeypatch.setattr("unpoison.core.groups.method.ProposeTask", OneAtATime)
     world = World(several=(first, hidden), few=True)
@@ -272,3 +271,10 @@ def test_nothing_is_removed_from_pure_noise() -> None:
     labels = rng.integers(0, 3, size=300)
     factory = SklearnFactory(LogisticRegression(), rng.normal(size=(300, 8)), labels, 3)
     assert removed(sanitize(labels, factory, settings_for(labels, method="groups"), seed=0)) == []
+
+
+def test_what_is_near_a_planted_group_goes_along_if_it_is_disputed() -> None:
+    apart, none = Separation(10.0, 0.5), np.zeros(0, dtype=np.int64)
+    group = _Candidate(np.array([0, 1]), apart, 0, np.array([2, 3]), none)
+    disputed = np.array([False, False, False, True, True])
+    assert group.with_followers(disputed).members.tolist() == [0, 1, 3]

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from unpoison.core.groups.propose import (
-    HALF,
-    SPREADS,
     ProposeTask,
-    border,
     completed,
     is_same,
     met_by,
+    near_to,
+    sets_of,
     travelled,
 )
 from unpoison.seeds import Seeds
@@ -38,7 +37,7 @@ def proposed(
 ) -> list[set[int]]:
     task = ProposeTask(view_of(groups, distance=distance), LABELS, classes, least, Seeds(0), EVERYONE)
     found = task()
-    parts = np.split(found["samples"], np.cumsum(found["sizes"])[:-1]) if len(found["sizes"]) else []
+    parts = sets_of(found, "samples")
     assert len(parts) == len(found["z"]) == len(found["error"])
     return [set(part.tolist()) for part in parts]
 
@@ -117,30 +116,31 @@ def test_the_same() -> None:
     assert not is_same(one, ~one)
 
 
-def test_a_group_begins_where_the_others_end_or_half_way() -> None:
-    rng = np.random.default_rng(0)
-    narrow, wide = 0.05 * rng.normal(size=4000), 0.2 * rng.normal(size=4000)
-    more, end = np.full(400, 0.4), pytest.approx(SPREADS * 0.05, rel=0.05)
-    for is_known in (False, True):
-        group = np.repeat([False, is_known], [4000, 400])
-        assert border(np.concatenate([narrow, more]), group) == end
-        assert border(np.concatenate([wide, more]), group) == HALF
-    assert border(np.ones(5), np.zeros(5, dtype=np.bool_)) == HALF
+def test_what_is_near_a_group_lies_beyond_the_spread_of_the_others() -> None:
+    view = view_of({0: np.arange(600, 640)}, distance=30.0)[LABELS == 1].astype(np.float64)
+    way = view[100:140].mean(axis=0) - view[140:].mean(axis=0)
+    view[140:146] += 0.42 * way
+    view[146:152] += 0.05 * way
+    group = np.zeros(500, dtype=np.bool_)
+    group[100:140] = True
+    near = near_to(view, group)
+    assert near[140:146].sum() >= 5
+    assert not near[146:].any()
+    assert not near[:140].any()
 
 
-def test_a_heavy_tail_is_not_more_of_the_group() -> None:
-    heavy = 0.05 * (np.random.default_rng(0).exponential(size=4000) - 1.0)
-    away = heavy[heavy < 0.0]
-    assert (heavy > SPREADS * np.sqrt((away**2).mean())).sum() > 5
-    assert border(heavy, np.zeros(4000, dtype=np.bool_)) == HALF
+def test_nothing_is_near_where_the_others_spread_as_far() -> None:
+    view = view_of({0: np.arange(600, 640)}, distance=6.0)[LABELS == 1].astype(np.float64)
+    group = np.zeros(500, dtype=np.bool_)
+    group[100:140] = True
+    assert not near_to(view, group).any()
 
 
 def likes(labels: np.ndarray, view: np.ndarray) -> list[tuple[int, set[int], set[int]]]:
     """Of each proposed group: its label, its members, and what is like it in other classes."""
     task = ProposeTask(view, labels, (0, 1, 2), 7.0, Seeds(0), np.ones(len(labels), dtype=np.bool_))
     found = task()
-    members = np.split(found["samples"], np.cumsum(found["sizes"])[:-1])
-    like = np.split(found["like"], np.cumsum(found["n_like"])[:-1])
+    members, like = sets_of(found, "samples"), sets_of(found, "like")
     return [(int(labels[each[0]]), set(each), set(other)) for each, other in zip(members, like, strict=True)]
 
 
@@ -167,16 +167,3 @@ def test_of_classes_that_fall_into_two_alike_both_sides_are_like_both() -> None:
         (set(range(1000, 1200)), set(range(500, 680))),
         (set(range(1200, 1500)), set(range(680, 1000))),
     ]
-
-
-def test_a_group_takes_along_what_is_far_from_the_others_and_not_yet_half_way() -> None:
-    view = view_of({0: np.arange(600, 640)}, distance=30.0)[LABELS == 1].astype(np.float64)
-    way = view[100:140].mean(axis=0) - view[140:].mean(axis=0)
-    view[140:146] += 0.42 * way
-    group = np.zeros(500, dtype=np.bool_)
-    group[100:140] = True
-    taken = completed(view, group)
-    assert taken[100:140].all()
-    assert taken[140:146].sum() >= 5
-    assert not taken[146:].any()
-    assert not taken[:100].any()

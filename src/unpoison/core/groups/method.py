@@ -14,7 +14,7 @@ from unpoison.core.boosting import count_votes, suspicion_from_losses
 from unpoison.core.config import GroupSettings
 from unpoison.core.groups.canaries import Canaries, with_canaries
 from unpoison.core.groups.decide import Evidence, Thresholds, Verdict, decide
-from unpoison.core.groups.propose import NO_SIDE, ProposeTask, standardized
+from unpoison.core.groups.propose import NO_SIDE, ProposeTask, sets_of, standardized
 from unpoison.core.groups.separation import FEWEST, NOT_MEASURED, Separation, alike, separation
 from unpoison.core.learner import LearnerFactory, check_finite, look_of
 from unpoison.core.result import Group, Sanitization, VoteRecord
@@ -95,8 +95,14 @@ class _Candidate:
     met: Separation
     side: int
     """Which side it is of a class that falls into two; ``NO_SIDE`` if it does not."""
+    near: IndexArray
+    """What is on the way to it."""
     like: IndexArray
     """What is like it in other classes."""
+
+    def with_followers(self, disputed: BoolArray) -> _Candidate:
+        """Of what is near it, what is disputed goes along."""
+        return replace(self, members=np.concatenate([self.members, self.near[disputed[self.near]]]))
 
 
 @dataclass(frozen=True)
@@ -233,8 +239,17 @@ class _Run:
             for number, candidate in enumerate(candidates, start=already + 1)
         ]
         thresholds = Thresholds(self.settings.met, self.settings.kept, self.settings.right_labels)
-        verdicts = [decide(each, thresholds) for each in evidence]
-        return _Judged(candidates, evidence, _never_both(candidates, evidence, verdicts))
+        verdicts = _never_both(candidates, evidence, [decide(each, thresholds) for each in evidence])
+        disputed = self._disputed(judges) & ~heard.any(axis=0)
+        whole = [
+            candidate.with_followers(disputed) if verdict == "planted" else candidate
+            for candidate, verdict in zip(candidates, verdicts, strict=True)
+        ]
+        return _Judged(whole, evidence, verdicts)
+
+    def _disputed(self, judges: _Panel) -> BoolArray:
+        """What some judge that did not train on it calls another class than its label."""
+        return np.asarray((judges.unseen & (judges.predictions != self.labels)).any(axis=0))
 
     def _usual_confidence(self, judges: _Panel, heard: BoolArray, j: int) -> FloatArray:
         """By class, the confidence that all but a tenth reach of what a judge rightly calls so, untrained."""
@@ -285,19 +300,12 @@ def _name(kind: str, number: int, inside: BoolArray, passes: tuple[int, ...]) ->
 
 def _candidates(found: Arrays) -> list[_Candidate]:
     """The groups that a task proposes."""
-    groups = _split(found["samples"], found["sizes"])
-    like = _split(found["like"], found["n_like"])
     numbers = zip(found["z"].tolist(), found["error"].tolist(), found["side"].tolist(), strict=True)
+    sets = zip(*(sets_of(found, name) for name in ("samples", "near", "like")), strict=True)
     return [
-        _Candidate(group, Separation(z, error), int(side), others)
-        for group, others, (z, error, side) in zip(groups, like, numbers, strict=True)
+        _Candidate(members, Separation(z, error), int(side), near, like)
+        for (members, near, like), (z, error, side) in zip(sets, numbers, strict=True)
     ]
-
-
-def _split(samples: NDArray[Any], sizes: NDArray[Any]) -> list[IndexArray]:
-    """Parts of these sizes, one after another."""
-    ends = np.cumsum(sizes).astype(np.int64)
-    return np.split(samples.astype(np.int64), ends[:-1]) if len(ends) else []
 
 
 def _never_both(

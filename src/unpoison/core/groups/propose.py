@@ -35,8 +35,8 @@ SHARPEST = 3
 HALF = 0.5
 LARGE = 0.25
 """From this share of its class on, which of two sides was planted is not told by their sizes."""
-SPREADS = 6.0
-"""The others end so many of their spreads beyond their mean, unless they have a heavy tail."""
+SPREADS = 4.0
+"""What lies so many spreads of the others beyond their mean, and not yet half-way to a group, is near it."""
 PASSES = 2
 """How often a group is completed: what it took in shows the way better."""
 NO_SIDE, ONE_SIDE, OTHER_SIDE = 0, 1, 2
@@ -58,16 +58,17 @@ class ProposeTask:
     """The samples that are looked at: on a second look without what was planted."""
 
     def __call__(self) -> Arrays:
-        """``samples``: groups one after another; ``sizes``, ``z``, ``error``, ``side``: a number a group.
+        """``z``, ``error``, ``side``: a number a group; of sets of samples, see :func:`sets_of`.
 
-        ``like``: what is like each of them in other classes, one after another; ``n_like`` is their number.
+        ``samples``; ``near``: what is on the way there; ``like``: what is like them in other classes.
         """
         among = np.flatnonzero(self.among)
         labels = self.labels[among]
         evened = axes_by_class(self.view[among], labels, axes=AXES, only=self.classes)
         centred = _about_class_medians(self.view[among], labels)
-        members: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
-        like: list[IndexArray] = [np.zeros(0, dtype=np.int64)]
+        members: list[IndexArray] = []
+        near: list[IndexArray] = []
+        like: list[IndexArray] = []
         met: list[Separation] = []
         sides: list[int] = []
         for own in class_members(labels):
@@ -78,6 +79,7 @@ class ProposeTask:
             is_like = np.zeros(len(others), dtype=np.bool_)
             for group, apart, side in self._standing(view, [*_large(view), *far_out(view)], label):
                 members.append(among[own[group]])
+                near.append(among[own[near_to(view, group)]])
                 before, is_like = is_like, alike_elsewhere(view, group, centred[own], centred[others])
                 if side == OTHER_SIDE:  # of classes that fall into two as this one does
                     is_like |= _rest_of_classes(before, labels[others])
@@ -85,11 +87,8 @@ class ProposeTask:
                 met.append(apart)
                 sides.append(side)
         return {
-            "samples": np.concatenate(members),
-            "sizes": np.array([len(each) for each in members[1:]], dtype=np.int64),
+            **_sets(samples=members, near=near, like=like),
             "z": np.array([each.z for each in met], dtype=np.float64),
-            "like": np.concatenate(like),
-            "n_like": np.array([len(each) for each in like[1:]], dtype=np.int64),
             "error": np.array([each.error for each in met], dtype=np.float64),
             "side": np.array(sides, dtype=np.int64),
             "cost": cost_array(Cost()),
@@ -136,6 +135,21 @@ class ProposeTask:
         apart = met_by(view[both], rest[both], rng=rng)
         is_apart = apart.error < NOT_MEASURED and apart.z + apart.error >= self.least
         return (rest, apart) if is_apart else None
+
+
+def _sets(**lists: list[IndexArray]) -> Arrays:
+    """Of each list all samples, one set after another, and how many are in each set."""
+    found: Arrays = {}
+    for name, sets in lists.items():
+        found[name] = np.concatenate([np.zeros(0, dtype=np.int64), *sets])
+        found[f"n_{name}"] = np.array([len(each) for each in sets], dtype=np.int64)
+    return found
+
+
+def sets_of(found: Arrays, name: str) -> list[IndexArray]:
+    """The sets of samples of that name in what a task found, one a group."""
+    ends = np.cumsum(found[f"n_{name}"]).astype(np.int64)
+    return np.split(found[name].astype(np.int64), ends[:-1]) if len(ends) else []
 
 
 def _large(view: FloatArray) -> list[BoolArray]:
@@ -197,31 +211,26 @@ def met_by(view: FloatArray, group: BoolArray, *, rng: np.random.Generator) -> S
 
 
 def completed(view: FloatArray, group: BoolArray) -> BoolArray:
-    """All that lies beyond the rest of its class towards the group, along the group's own direction."""
+    """All that lies nearer to the group than to the rest of its class, along the group's own direction."""
     taken = group
     for _ in range(PASSES):
         size = np.count_nonzero(taken)
         if min(size, len(taken) - size) < SMALLEST_GROUP:
             return group
-        place = travelled(view, taken)
-        taken = place > border(place, taken)
+        taken = travelled(view, taken) > HALF
     is_group = SMALLEST_GROUP <= np.count_nonzero(taken) <= len(taken) - SMALLEST_GROUP
     return taken if is_group and 2 * np.count_nonzero(taken & group) > np.count_nonzero(group) else group
 
 
-def border(place: FloatArray, group: BoolArray) -> float:
-    """Where a group begins, on the way from the others' mean (0) to the group's (1).
+def near_to(view: FloatArray, group: BoolArray) -> BoolArray:
+    """What is on the way to a group: farther from the others' mean than they spread, not yet half-way.
 
-    Half-way, or sooner where the others end sooner. Their spread is measured on the far side: on the near
-    side there may be more of the group. Then more samples lie between that end and half-way than between the
-    end and half of it; where the others have a heavy tail, fewer.
+    Their spread is measured on the far side: on the near side there may be more of the group.
     """
+    place = travelled(view, group)
     away = place[~group & (place < 0.0)]
-    spread = sqrt(float((away * away).mean())) if len(away) else 0.0
-    end = min(HALF, SPREADS * spread)
-    before = np.count_nonzero((place > end / 2.0) & (place <= end))
-    beyond = np.count_nonzero((place > end) & (place <= HALF))
-    return end if beyond > before else HALF
+    spread = sqrt(float((away * away).mean())) if len(away) else np.inf
+    return np.asarray(~group & (place > SPREADS * spread))
 
 
 def travelled(view: FloatArray, group: BoolArray) -> FloatArray:
