@@ -225,7 +225,10 @@ def test_limited_runs_go_on_one_after_the_other(experiment: Any, tmp_path: Path)
         (("--seeds", "1,-2"), "is neither"),
         (("--defense", "isp"), "no defense is called 'isp'; did you mean ispl"),
         (("--defense", "random-100"), "no defense is called 'random-100'"),
-        (("--defense", "expansion"), "the defense 'expansion' was replaced by 'groups'; use --defense groups"),
+        (
+            ("--defense", "expansion"),
+            "the defense 'expansion' was replaced by 'groups'; use --defense groups",
+        ),
         (("--defense", "out-of-subset+clean"), "the defense 'out-of-subset' was replaced by 'groups'"),
         (("--scenario", "gtsrb"), "no scenario is called 'gtsrb'"),
         (("--table", "x"), "no table is called 'x'"),
