@@ -556,7 +556,7 @@ def test_what_was_found_of_our_own_comes_after_the_verdict(tmp_path: Path) -> No
     verdict, found, caution, *_ = done.out.splitlines()
     assert "look planted" in verdict
     assert found == "Of our own 9 and 8 planted samples, 9 and 0 were found."
-    assert caution.startswith("Caution: Groups of about 8 samples, 4")
+    assert caution.startswith("Caution: Groups of about 8 samples, 13% of their class")
     assert quiet.out == ""
 
 
