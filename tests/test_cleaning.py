@@ -40,7 +40,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 FEW: dict[str, dict[str, Any]] = {
     "ispl": FEW_ROUNDS,
-    "groups": {"epochs": 2, "judge_epochs": 2, "min_steps": 5, "met": 2.0},
+    "groups": {"pairs": 1, "epochs": 2, "judge_epochs": 2, "min_steps": 5},
 }
 
 

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -378,7 +379,8 @@ def test_every_form_end_to_end(form: str, tmp_path: Path) -> None:
     assert [row["label"] for row in rows] == [loaded.class_names[label] for label in loaded.labels]
     planted_ids = {key for key, bad in zip(data.ids, data.truth, strict=True) if bad}
     assert {sample_key(row["id"]) for row in rows if row["keep"] == "false"} == planted_ids
-    assert {row["predicted"] for row in rows if row["keep"] == "false"} == {"one"}
+    called = Counter(row["predicted"] for row in rows if row["keep"] == "false")
+    assert called.most_common(1)[0][0] == "one", "their group is; a sample of it may be called another"
 
     kept = load(out / "clean" if form == "folder" else out / "clean" / source.name, options=options_of(extra))
     assert list(kept.ids) == [row["id"] for row in rows if row["keep"] == "true"]
@@ -457,8 +459,8 @@ def test_fail_above_in_a_real_process(tmp_path: Path) -> None:
     assert (done.code, done.err) == (1, "")
     results = Path("results")
     assert done.out.splitlines() == [
-        "12 of 240 samples (5.0%) look planted: all are labelled '7' and called '1' by models that did not "
-        "train on them.",
+        "12 of 240 samples (5.0%) look planted: all are labelled '7' and mostly called '1' by models that "
+        "did not train on them, and share a pattern in the upper left corner.",
         f"  kept      228 of 240 samples in {results / 'clean'}",
         f"  manifest  {results / 'manifest.csv'}",
         f"  report    {results / 'report.html'}",
@@ -554,7 +556,7 @@ def test_what_was_found_of_our_own_comes_after_the_verdict(tmp_path: Path) -> No
     verdict, found, caution, *_ = done.out.splitlines()
     assert "look planted" in verdict
     assert found == "Of our own 9 and 8 planted samples, 9 and 0 were found."
-    assert caution.startswith("Caution: Groups of about 8 samples, 4")
+    assert caution.startswith("Caution: Groups of about 8 samples, 13% of their class")
     assert quiet.out == ""
 
 

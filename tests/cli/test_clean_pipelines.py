@@ -48,7 +48,7 @@ def test_what_is_removed_is_listed_by_the_paths_of_the_files(folder: Path) -> No
 def test_the_summary_tells_the_same(folder: Path) -> None:
     text = (folder / "summary.md").read_text(encoding="utf-8")
     assert text.startswith("## unpoison: 12 of 240 samples (5.0%) look planted\n")
-    assert "| `seven` | 72 | 12 | 16.7% | `one` (12) |" in text
+    assert "| `seven` | 72 | 12 | 16.7% | `one` (" in text
     assert f"`{Path('out') / 'report.html'}`" in text
 
 

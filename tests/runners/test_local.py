@@ -23,7 +23,7 @@ from unpoison.runners.local import LocalRunner
 
 METHODS: dict[str, Settings] = {
     "ispl": IsplSettings(rounds=2, restarts=2, weak_epochs=5, self_training_updates=2),
-    "groups": GroupSettings(right_labels=False, canaries=False, met=2.0),
+    "groups": GroupSettings(right_labels=False, canaries=False),
 }
 
 
