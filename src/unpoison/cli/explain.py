@@ -105,8 +105,10 @@ def _show_votes(console: Console, found: Explanation) -> None:
             table.add_row(name, *(_cell(vote) for vote in votes))
     else:
         for vote in found.votes:
-            says = printable(vote.called, 40) + ("" if vote.counts else " (not asked: trained on it)")
-            table.add_row(printable(vote.voter, 40), says, f"{vote.loss:.3f}")
+            says = (printable(vote.called, 40), f"{vote.loss:.3f}")
+            table.add_row(
+                printable(vote.voter, 40), *(says if vote.counts else ("(not asked: trained on it)", ""))
+            )
     console.print(table, soft_wrap=False)
     if rows:
         console.print("Each cell: what the voter says, and the sample's loss on its own label.")

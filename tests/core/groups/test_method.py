@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.config import GroupSettings
-from unpoison.core.groups.method import _Candidate, _withheld, clean_by_groups
+from unpoison.core.groups.method import _agreement, _Candidate, _withheld, clean_by_groups
 from unpoison.core.groups.propose import ProposeTask, _sets
 from unpoison.core.groups.separation import Separation
 from unpoison.core.pipeline import sanitize
@@ -278,3 +278,9 @@ def test_what_is_near_a_planted_group_goes_along_if_it_is_disputed() -> None:
     group = _Candidate(np.array([0, 1]), apart, 0, np.array([2, 3]), none)
     disputed = np.array([False, False, False, True, True])
     assert group.with_followers(disputed).members.tolist() == [0, 1, 3]
+
+
+def test_where_everything_is_in_a_group_votes_are_compared_with_all_labels() -> None:
+    right = np.array([True, True, False, True])
+    assert _agreement(right, np.array([False, False, True, True])) == 0.5
+    assert _agreement(right, np.zeros(4, dtype=np.bool_)) == 0.75

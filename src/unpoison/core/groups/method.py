@@ -370,11 +370,16 @@ def _result(judges: _Panel, heard: BoolArray, judged: _Judged, canaries: Canarie
         cost=run.workshop.cost,
         groups=tuple(_group(replace(evidence[k - 1], size=int(sizes[k])), verdicts[k - 1]) for k in theirs),
         notes={
-            "vote_accuracy": float((predicted == labels)[component == 0].mean()),
+            "vote_accuracy": _agreement(predicted == labels, component == 0),
             "canaries": [asdict(canary) for canary in found],
         },
         votes=votes,
     )
+
+
+def _agreement(agrees: BoolArray, rest: BoolArray) -> float:
+    """Among what is in no group; among all where nothing is left."""
+    return float(agrees[rest].mean() if rest.any() else agrees.mean())
 
 
 def _suspicion(doubt: FloatArray, keep: BoolArray) -> FloatArray:
