@@ -88,7 +88,7 @@ def test_interrupted_is_not_exit_code_1_and_can_be_resumed(tmp_path: Path) -> No
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         rounds = out / ".unpoison-work" / "rounds"
-        while not list(rounds.glob("subset-*.npz")):
+        while not list(rounds.glob("model-*.npz")):
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)

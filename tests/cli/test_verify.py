@@ -57,7 +57,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a kept sample": (change_a_pixel, "row-00000"),
     "a verdict": (edit("manifest.csv", b"false", b"true"), "manifest.csv was changed"),
     "the record": (
-        edit("run.json", b'"n_removed": 4', b'"n_removed": 0'),
+        edit("run.json", b'"n_removed": 12', b'"n_removed": 0'),
         "disagree about the number of removed",
     ),
     "the report": (edit("report.html", b"<html", b"<HTML"), "report.html was changed"),

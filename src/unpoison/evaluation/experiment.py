@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unpoison.attacks.base import Samples, Truth
 from unpoison.core.checkpoint import FolderCheckpoints
-from unpoison.core.config import IsplSettings
+from unpoison.core.config import GroupSettings, IsplSettings
 from unpoison.core.learner import LearnerFactory
 from unpoison.core.presets import settings_for
 from unpoison.core.result import Cost
@@ -381,25 +381,38 @@ def estimate_seconds(task: BenchTask) -> float:
         nobody: LabelArray = np.zeros(0, dtype=np.int64)  # named settings do not ask
         settings = settings_for(nobody, preset=defense.preset, **defense.changes)
         epochs += ispl_passes(settings) if isinstance(settings, IsplSettings) else 0.0
+    n = setup.limit or SIZES[scenario.dataset]
+    if name == "groups":
+        ours = settings_for(np.zeros(n, dtype=np.int64), method="groups", networks=True)
+        epochs += group_passes(ours) if isinstance(ours, GroupSettings) else 0.0
     if scenario.second_recipe is not None:
         epochs += WORK[NOTHING] * _of_papers(SLEEPER_AGENT_EPOCHS, scenario, setup)
-    return epochs * (setup.limit or SIZES[scenario.dataset]) / RATES[setup.network]
+    return epochs * n / RATES[setup.network]
 
 
 WORK = {
-    NOTHING: 1.1, ORACLE: 1.1, RANDOM: 1.0, "groups": 3.0, "ispl-reduced": 4.3,
+    NOTHING: 1.1, ORACLE: 1.1, RANDOM: 1.0, "groups": 1.1, "ispl-reduced": 4.3,
     "ispl-authors-reduced": 4.7, "ispl-paper": 1.1, "ispl-authors": 1.1, SpectralSignatures.name: 1.9,
     ActivationClustering.name: 1.7, TrimmedLoss.name: 3.4, ConfidentLearning.name: 2.9,
 }  # fmt: skip
 """In trainings of an undefended victim, with the victim's own and a third for forward passes: as counted in
-the recorded results, or by the settings for those that are not among them. Of ``ispl-paper`` and
-``ispl-authors`` the victim alone: see :func:`ispl_passes`."""
+the recorded results, or by the settings for those that are not among them. Of ``groups``, ``ispl-paper`` and
+``ispl-authors`` the victim alone: see :func:`group_passes` and :func:`ispl_passes`."""
 TAKEN_BACK = 0.85
 """About the share of the data that self-training trains on."""
 SIZES = {"cifar10": 50_000, "gtsrb": 26_640, "imagenette": 9_469}
 RATES = {"compact": 590.0, "preactresnet18": 9.0, "resnet32": 92.0, "resnet56": 2.3}
 """Images a second on one core: of compact as recorded, on two cores with other work to do (380 to 1,060 from
 one defense to the next, by what else ran); of the others by their operations."""
+
+
+def group_passes(settings: GroupSettings) -> float:
+    """About how often the method of groups passes over all data, a forward pass counting a third.
+
+    >>> round(group_passes(GroupSettings()), 1)
+    16.7
+    """
+    return settings.epochs + settings.pairs * settings.judge_epochs + (1 + settings.pairs) / 3
 
 
 def ispl_passes(settings: IsplSettings) -> float:
