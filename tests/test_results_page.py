@@ -331,3 +331,20 @@ def test_the_first_development_sets_of_groups() -> None:
     assert f"removed keep {max(planted):.2f} of their distance at most" in said
     assert f"the {len(natural)} groups without a planted sign {min(natural):.2f} at least" in said
     assert "costs {:.1f} and {:.1f} passes".format(*sorted(costs)) in said
+
+
+def test_the_second_development_sets_of_groups() -> None:
+    page = (ROOT / "docs" / "archive" / "research.md").read_text(encoding="utf-8")
+    folder = ROOT / "results" / "development-2" / "full"
+    runs = [result(name, "groups", folder) for name in ("cifar10-development-1", "gtsrb-development-3")]
+    assert rows_of("| attack | found | TMR after, % |", page=page) == [
+        [f"`{each['attack']}`", f"{each['found']} of {each['planted']}", percent(each["tmr"])]
+        for run in runs
+        for each in run["attacks"]
+    ]
+    first, second = (
+        (run["defense_cost"]["trained"] + run["defense_cost"]["scored"] / 3) / run["n"] for run in runs
+    )
+    lost = sum(run["false_positives"] for run in runs)
+    told = f"{lost} clean images are lost in both together, for {first:.1f} and {second:.1f} passes"
+    assert told in " ".join(page.split())
