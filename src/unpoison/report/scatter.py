@@ -8,6 +8,7 @@ from math import asinh, isfinite, log10
 from typing import Any, Literal, TypeAlias
 
 from unpoison.report.evidence import is_compared
+from unpoison.report.histogram import Tick
 from unpoison.report.text import count, printable
 
 State: TypeAlias = Literal["planted", "undecided", "natural"]
@@ -40,14 +41,6 @@ class Point:
     corners: str
     """Of its polygon; empty for a natural group, which is a circle."""
     title: str
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A mark on an axis."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True)

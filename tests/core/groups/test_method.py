@@ -10,7 +10,14 @@ from sklearn.linear_model import LogisticRegression
 
 from unpoison.core.checkpoint import FolderCheckpoints
 from unpoison.core.config import GroupSettings
-from unpoison.core.groups.method import _agreement, _Candidate, _withheld, clean_by_groups
+from unpoison.core.groups.method import (
+    _agreement,
+    _Candidate,
+    _Panel,
+    _votes,
+    _withheld,
+    clean_by_groups,
+)
 from unpoison.core.groups.propose import ProposeTask, _sets
 from unpoison.core.groups.separation import Separation
 from unpoison.core.pipeline import sanitize
@@ -284,3 +291,14 @@ def test_where_everything_is_in_a_group_votes_are_compared_with_all_labels() -> 
     right = np.array([True, True, False, True])
     assert _agreement(right, np.array([False, False, True, True])) == 0.5
     assert _agreement(right, np.zeros(4, dtype=np.bool_)) == 0.75
+
+
+def test_who_was_withheld_from_nobody_is_judged_by_whoever_did_not_train_on_it() -> None:
+    """So is what follows a planted group: somebody has a word about every sample."""
+    unseen = np.array([[True, False, True, True], [False, True, True, True]])
+    heard = np.array([[False, False, True, True], [False, False, True, False]])
+    numbers = np.zeros((2, 4))
+    panel = _Panel(
+        unseen, numbers.astype(np.int32), numbers.astype(np.float32), numbers.astype(np.float32), []
+    )
+    assert _votes(panel, heard).asked.tolist() == [[True, False, True, True], [False, True, True, False]]

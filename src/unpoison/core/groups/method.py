@@ -344,7 +344,7 @@ def _result(judges: _Panel, heard: BoolArray, judged: _Judged, canaries: Canarie
     component = np.zeros(len(labels), dtype=np.int64)
     for k, each in enumerate(judged.candidates, start=1):
         component[each.members] = k
-    votes = _votes(judges, heard, component == 0)
+    votes = _votes(judges, heard)
     goes = np.array([False, *(verdict == "planted" for verdict in verdicts)])
     found = canaries.found(~goes[component])
     own = np.flatnonzero(canaries.own)
@@ -404,11 +404,14 @@ def _group(evidence: Evidence, verdict: Verdict) -> Group:
     )  # fmt: skip
 
 
-def _votes(judges: _Panel, heard: BoolArray, rest: BoolArray) -> VoteRecord:
-    """Of groups the judges that did not meet them, of other samples those that did not train on them."""
+def _votes(judges: _Panel, heard: BoolArray) -> VoteRecord:
+    """Of what was withheld those that it was withheld from, of the rest those that did not train on it.
+
+    What follows a planted group was not withheld: it is of the rest here.
+    """
     return VoteRecord(
         tuple(f"judge {j + 1}" for j in range(len(heard))),
         judges.predictions,
         judges.losses,
-        np.where(rest, judges.unseen, heard),
+        np.where(heard.any(axis=0), heard, judges.unseen),
     )
